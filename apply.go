@@ -19,7 +19,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
@@ -336,12 +336,12 @@ func (r relatedKind) checkPruned(gvk schema.GroupVersionKind) error {
 }
 
 // childIndexes returns the indexes of all options Prunes, for kinds whose form in the cache is known.
-func (op *Operator) childIndexes(forms cachedForms) []declared.Index {
-	var all []declared.Index
+func (op *Operator) childIndexes(forms cachedForms) []declaration.Index {
+	var all []declaration.Index
 	for _, kind := range op.everyKind() {
 		for _, one := range kind.related {
 			if gvk, _ := op.relatedGVK(one); one.children != nil { // Operator.watched has checked it.
-				all = append(all, one.indexOf(kind.kind.GVK.Kind, declared.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}))
+				all = append(all, one.indexOf(kind.kind.GVK.Kind, declaration.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}))
 			}
 		}
 	}
@@ -349,11 +349,11 @@ func (op *Operator) childIndexes(forms cachedForms) []declared.Index {
 }
 
 // indexOf returns the index by which Prune finds children.
-func (r relatedKind) indexOf(of string, watched declared.Watched) declared.Index {
-	return declared.Index{
+func (r relatedKind) indexOf(of string, watched declaration.Watched) declaration.Index {
+	return declaration.Index{
 		Watched: watched, Body: bodyOf(watched.GVK), Remove: r.children.remove, Size: r.children.size,
 		// A slash keeps the name apart from those of other indexes.
-		Declaration: handler.Declaration{ID: of + "/" + r.handler, Verb: declared.Indexing},
+		Declaration: handler.Declaration{ID: of + "/" + r.handler, Verb: declaration.Indexing},
 		Compute: func(cached client.Object) (func(), error) {
 			entries := map[types.UID]types.NamespacedName{}
 			if controller := metav1.GetControllerOf(cached); controller != nil {

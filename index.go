@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/register"
 )
 
@@ -59,12 +59,12 @@ func Index[K comparable, V, T any, P interface {
 		}
 	}
 	reader.declared.kind.GVK = made.named // Only untyped objects need it.
-	declaration, err := settings.declaration(declared.Indexing, id)
+	of, err := settings.declaration(declaration.Indexing, id)
 	if err != nil {
 		op.mistake(fmt.Errorf("index %s: %w", id, err))
 	}
-	settings.retries.into(&declaration)
-	made.index = declared.Index{Declaration: declaration, Remove: found.remove, Size: found.size}
+	settings.retries.into(&of)
+	made.index = declaration.Index{Declaration: of, Remove: found.remove, Size: found.size}
 	if entries != nil {
 		made.index.Compute = func(cached client.Object) (func(), error) {
 			given := made.shown(cached)
@@ -79,7 +79,7 @@ func Index[K comparable, V, T any, P interface {
 type declaredIndex struct {
 	relatedKind
 
-	index declared.Index
+	index declaration.Index
 }
 
 // take applies one option.
@@ -110,7 +110,7 @@ func (op *Operator) checkIndexes() error {
 			found = append(found, fmt.Errorf("%s has no function: give it one that returns the entries of an object", where))
 		}
 		for _, field := range slices.Concat(one.index.Fields, register.Conditions(one.index.Declaration)) {
-			if err := register.CheckField(one.goType, declared.Indexing, field); err != nil {
+			if err := register.CheckField(one.goType, declaration.Indexing, field); err != nil {
 				found = append(found, fmt.Errorf("%s: %w", where, err))
 			}
 		}
@@ -119,9 +119,9 @@ func (op *Operator) checkIndexes() error {
 }
 
 // at returns the index for a kind, with the form in which the kind is cached.
-func (d *declaredIndex) at(gvk schema.GroupVersionKind, empty func() client.Object) declared.Index {
+func (d *declaredIndex) at(gvk schema.GroupVersionKind, empty func() client.Object) declaration.Index {
 	index := d.index
-	index.Watched = declared.Watched{GVK: gvk, New: empty}
+	index.Watched = declaration.Watched{GVK: gvk, New: empty}
 	index.Body = bodyOf(gvk)
 	return index
 }

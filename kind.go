@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
@@ -133,15 +133,15 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	for _, err := range settings.misplacedAt(verb) {
 		k.mistakeOf(id, err)
 	}
-	declaration, err := settings.declaration(verb, id)
+	of, err := settings.declaration(verb, id)
 	if err != nil {
 		k.mistakeOf(id, err)
 	}
-	if declaration.Timing, err = settings.timing.of(settings.context); err != nil {
+	if of.Timing, err = settings.timing.of(settings.context); err != nil {
 		k.mistakeOf(id, err)
 	}
-	declared := declared.Handler{
-		Declaration: declaration, AttemptTimeout: settings.attemptTimeout,
+	declared := declaration.Handler{
+		Declaration: of, AttemptTimeout: settings.attemptTimeout,
 		Concurrency: settings.concurrency, StopGrace: settings.stopGrace, Abandon: settings.abandon,
 	}
 	settings.retries.into(&declared.Declaration)
@@ -259,7 +259,7 @@ func (k *Kind[T]) canonical(body object.Body) (object.Body, error) {
 // stores them.
 func bodyOf(gvk schema.GroupVersionKind) func(client.Object) (object.Body, error) {
 	decode := decoder(gvk)
-	if !(declared.Kind{GVK: gvk}).Secret() {
+	if !(declaration.Kind{GVK: gvk}).Secret() {
 		return decode
 	}
 	return func(from client.Object) (object.Body, error) {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/health"
@@ -27,7 +27,7 @@ type ProbeFunc func(ctx context.Context) (any, error)
 
 // activities are the handlers of the operator itself, as they were declared.
 type activities struct {
-	startup, cleanup []declared.Activity
+	startup, cleanup []declaration.Activity
 	probes           []health.Probe
 }
 
@@ -40,14 +40,14 @@ func (op *Operator) OnStartup(id string, fn StartupFunc) {
 	if fn != nil {
 		do = func(ctx context.Context) error { return fn(ctx, kube.Live(op.client)) }
 	}
-	op.activities.startup = append(op.activities.startup, declared.Activity{ID: id, Do: do})
+	op.activities.startup = append(op.activities.startup, declaration.Activity{ID: id, Do: do})
 }
 
 // OnCleanup declares a handler that runs when the operator stops, after every other handler has returned. Cleanup handlers run in order of
 // declaration, one after the other. They share what is left of the ShutdownTimeout, at least two seconds. A failure is logged and
 // does not change the exit code. They do not run after a failed startup handler, nor after a crash.
 func (op *Operator) OnCleanup(id string, fn CleanupFunc) {
-	op.activities.cleanup = append(op.activities.cleanup, declared.Activity{ID: id, Do: fn})
+	op.activities.cleanup = append(op.activities.cleanup, declaration.Activity{ID: id, Do: fn})
 }
 
 // OnProbe declares a probe. /healthz calls it for each request, once the startup handlers are done, and answers with a JSON object of what the
@@ -62,7 +62,7 @@ func (a activities) check() error {
 	return errors.Join(checkActivities("startup", a.startup), checkActivities("cleanup", a.cleanup), checkActivities("probe", a.asActivities()))
 }
 
-func checkActivities(family string, declared []declared.Activity) error {
+func checkActivities(family string, declared []declaration.Activity) error {
 	var found []error
 	ids := map[string]bool{}
 	for _, one := range declared {
@@ -82,8 +82,8 @@ func checkActivities(family string, declared []declared.Activity) error {
 }
 
 // asActivities are the probes in the form in which they are checked.
-func (a activities) asActivities() []declared.Activity {
-	declared := make([]declared.Activity, len(a.probes))
+func (a activities) asActivities() []declaration.Activity {
+	declared := make([]declaration.Activity, len(a.probes))
 	for i, one := range a.probes {
 		declared[i].ID = one.ID
 		if one.Look != nil {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal/internal/cli"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -43,7 +43,7 @@ func (op *Operator) commands() *cli.Operator {
 		Settings: &op.settings, Scheme: op.scheme, Flags: op.ownFlags, OwnLogger: op.ownLogger, OwnsProcess: op.ownsProcess,
 		LeaseTiming: op.leaseTiming, Deadlines: op.deadlines, Problems: &op.problems,
 		Check: op.check, Definitions: op.definitions, Rights: op.rights,
-		Selections: func() ([]declared.Selection, error) {
+		Selections: func() ([]declaration.Selection, error) {
 			watched, err := op.watched()
 			return watched.selections, err
 		},

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
@@ -66,7 +66,7 @@ func (op *Operator) NewManager(config *rest.Config, options manager.Options) (ma
 
 // stopTime is how long a manager must wait for the operator at its end.
 func (op *Operator) stopTime() time.Duration {
-	return op.settings.Grace + declared.StopMargin + managerMargin
+	return op.settings.Grace + declaration.StopMargin + managerMargin
 }
 
 // checkManager returns an error for each field of a manager's options that NewManager must set itself.

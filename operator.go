@@ -18,7 +18,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/cli"
 	"github.com/einmal-operators/einmal/internal/crd"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
@@ -39,7 +39,7 @@ const (
 
 // Operator is a set of handlers with one identity.
 type Operator struct {
-	settings declared.Settings
+	settings declaration.Settings
 	scheme   *runtime.Scheme
 	crds     crd.Definitions
 	// undefined is why not all of crds could be read.
@@ -92,7 +92,7 @@ func New(identity string, options ...OperatorOption) *Operator {
 		tolerance:   kube.NewTolerance(),
 		records:     kube.NewRecordOwners(identity),
 		deadlines:   kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
-		settings: declared.Settings{
+		settings: declaration.Settings{
 			Identity: identity, Workers: defaultWorkers, Grace: defaultShutdownTimeout, AttemptTimeout: defaultAttemptTimeout,
 			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(),
 		},
@@ -132,7 +132,7 @@ func podNamespace() string {
 
 // declaredKind is a kind as it was declared.
 type declaredKind struct {
-	kind   declared.Kind
+	kind   declaration.Kind
 	goType reflect.Type
 	// related lists the kinds whose objects trigger its handlers.
 	related []relatedKind

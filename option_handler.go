@@ -9,7 +9,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // AttemptTimeout sets how long one attempt of a handler may take before its context ends. The default is ten minutes. A handler that
@@ -59,7 +59,7 @@ func (s *handlerSettings) defaulted(verb cause.Cause) {
 		s.retries.limits.MaxAttempts, s.retries.limits.Timeout, s.retries.limits.OnError = 0, 0, handler.Retry
 	case cause.Daemon:
 		s.attemptTimeout = 0
-	case declared.Event:
+	case declaration.Event:
 		s.retries = retrySettings{}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/rbac"
 )
 
@@ -84,9 +84,9 @@ func Applies(children ...client.Object) PermissionOption {
 }
 
 // rights returns the permissions that the operator needs if it serves these namespaces, and no others.
-func (op *Operator) rights(served filter.Namespaces) (declared.Rights, error) {
+func (op *Operator) rights(served filter.Namespaces) (declaration.Rights, error) {
 	if op.undefined != nil {
-		return declared.Rights{Namespaces: served, Home: op.settings.Home}, op.undefined
+		return declaration.Rights{Namespaces: served, Home: op.settings.Home}, op.undefined
 	}
 	needs := rbac.Operator{
 		Identity: op.settings.Identity, Home: op.settings.Home, Served: served, Scheme: op.scheme, Defined: op.resources(),

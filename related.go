@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/rbac"
 )
@@ -194,9 +194,9 @@ func partial(example client.Object) bool {
 
 // watching is what is watched in addition to handled kinds.
 type watching struct {
-	relations  []declared.Relation
-	indexes    []declared.Index
-	selections []declared.Selection
+	relations  []declaration.Relation
+	indexes    []declaration.Index
+	selections []declaration.Selection
 }
 
 // watched returns what triggers handlers and what is indexed, with the form in which each kind is cached. The error
@@ -223,7 +223,7 @@ func (op *Operator) watched() (watching, error) {
 	for _, kind := range op.kinds {
 		for _, one := range kind.related {
 			gvk, _ := op.relatedGVK(one) // Checked above.
-			watched := declared.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
+			watched := declaration.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
 			all.relations = append(all.relations, one.relationOf(kind.kind.GVK, watched))
 		}
 	}
@@ -251,8 +251,8 @@ func (op *Operator) eachRelated(do func(string, relatedKind)) {
 }
 
 // relationOf returns the relation by which a watched kind triggers the handler.
-func (r relatedKind) relationOf(of schema.GroupVersionKind, watched declared.Watched) declared.Relation {
-	relation := declared.Relation{Watched: watched, Of: of, Handler: r.handler}
+func (r relatedKind) relationOf(of schema.GroupVersionKind, watched declaration.Watched) declaration.Relation {
+	relation := declaration.Relation{Watched: watched, Of: of, Handler: r.handler}
 	if r.names != nil {
 		relation.Names = func(cached client.Object) []types.NamespacedName { return r.names(r.shown(cached)) }
 	}
@@ -263,7 +263,7 @@ func (r relatedKind) relationOf(of schema.GroupVersionKind, watched declared.Wat
 func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 	return func() client.Object {
 		fresh := r.empty()
-		if (r.option == ownsOption || r.children != nil) && (declared.Kind{GVK: gvk}).Secret() {
+		if (r.option == ownsOption || r.children != nil) && (declaration.Kind{GVK: gvk}).Secret() {
 			fresh = &metav1.PartialObjectMetadata{}
 		}
 		switch fresh.(type) {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine/hook"
 )
@@ -90,13 +90,13 @@ func (op *Operator) Scheme() *runtime.Scheme { return op.scheme }
 
 // testable is an operator as package einmaltest uses it: an *Operator, or a type that embeds one.
 type testable interface {
-	observe(onAttempt func(declared.Attempt), log *slog.Logger) declared.Operator
+	observe(onAttempt func(declaration.Attempt), log *slog.Logger) declaration.Operator
 	stretchElection(times int)
 }
 
 // The hook gives package einmaltest access to an operator: see docs/decisions/0020.
 var _ = hook.Set(hook.Hooks{
-	Observe: func(operator any, onAttempt func(declared.Attempt), log *slog.Logger) declared.Operator {
+	Observe: func(operator any, onAttempt func(declaration.Attempt), log *slog.Logger) declaration.Operator {
 		return operator.(testable).observe(onAttempt, log) // A panic ends a test that is wrong.
 	},
 	StretchElection: func(operator any, times int) { operator.(testable).stretchElection(times) },
@@ -113,7 +113,7 @@ var _ = hook.Set(hook.Hooks{
 func (op *Operator) stretchElection(times int) { op.leaseTiming = kube.NewLeaseTiming(times) }
 
 // observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger, if there is one.
-func (op *Operator) observe(onAttempt func(declared.Attempt), log *slog.Logger) declared.Operator {
+func (op *Operator) observe(onAttempt func(declaration.Attempt), log *slog.Logger) declaration.Operator {
 	op.settings.OnAttempt = onAttempt
 	if log != nil {
 		op.logTo(log.Handler())
@@ -123,7 +123,7 @@ func (op *Operator) observe(onAttempt func(declared.Attempt), log *slog.Logger) 
 		op.mistake(err)
 		definitions = op.crds.Manifests()
 	}
-	declared := declared.Operator{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: definitions}
+	declared := declaration.Operator{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: definitions}
 	declared.Rights, _ = op.rights(op.settings.Namespaces) // Run reports the error as a registration mistake.
 	for _, kind := range op.kinds {
 		declared.Kinds = append(declared.Kinds, kind.kind.GVK)
@@ -148,7 +148,7 @@ func (op *Operator) chosenNow(ctx context.Context, api discovery.DiscoveryInterf
 	if err != nil || len(watched.selections) == 0 {
 		return nil, err
 	}
-	handled := make([]declared.Kind, len(op.kinds))
+	handled := make([]declaration.Kind, len(op.kinds))
 	for i, one := range op.kinds {
 		handled[i] = one.kind
 	}
@@ -156,7 +156,7 @@ func (op *Operator) chosenNow(ctx context.Context, api discovery.DiscoveryInterf
 	if err != nil {
 		return nil, err //nolint:wrapcheck // It names the request.
 	}
-	kinds, _ := declared.Chosen(watched.selections, op.settings, served, handled)
+	kinds, _ := declaration.Chosen(watched.selections, op.settings, served, handled)
 	names := make([]schema.GroupVersionKind, len(kinds))
 	for i, one := range kinds {
 		names[i] = one.GVK

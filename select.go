@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/selection"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // Selector selects kinds from what the API server serves. Set exactly one of Name, Category and Everything. Group and
@@ -103,7 +103,7 @@ func (k *Kind[T]) at(gvk schema.GroupVersionKind) *declaredKind {
 
 // take sets the group, version and kind.
 func (k *Kind[T]) take(gvk schema.GroupVersionKind) {
-	k.declared.kind = declared.Kind{GVK: gvk, New: k.empty, Body: bodyOf(gvk), Canonical: k.canonical}
+	k.declared.kind = declaration.Kind{GVK: gvk, New: k.empty, Body: bodyOf(gvk), Canonical: k.canonical}
 	k.declared.goType = reflect.TypeFor[T]()
 }
 
@@ -115,16 +115,16 @@ func (k *Kind[T]) mistake(err error) {
 }
 
 // selection returns the selection for the engine. The order of its related kinds is that of the handlers.
-func (d *declaredSelection) selection(op *Operator, forms cachedForms) declared.Selection {
-	watched := func(one relatedKind) declared.Watched {
+func (d *declaredSelection) selection(op *Operator, forms cachedForms) declaration.Selection {
+	watched := func(one relatedKind) declaration.Watched {
 		gvk, _ := op.relatedGVK(one) // Operator.watched has checked it.
-		return declared.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
+		return declaration.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
 	}
-	made := declared.Selection{Of: d.of}
+	made := declaration.Selection{Of: d.of}
 	for _, one := range d.related {
 		made.Watched = append(made.Watched, watched(one))
 	}
-	made.At = func(gvk schema.GroupVersionKind) declared.Kind {
+	made.At = func(gvk schema.GroupVersionKind) declaration.Kind {
 		declared := d.at(gvk)
 		kind := declared.kind
 		for _, one := range declared.related {

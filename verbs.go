@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/register"
 )
 
@@ -46,7 +46,7 @@ func (k *Kind[T]) Reconcile(id string, fn HandlerFunc[T], options ...ReconcileOp
 // Object is read-only, because the event may be old: a handler that changes its copy fails. Use Client to write other
 // objects.
 func (k *Kind[T]) OnEvent(id string, fn HandlerFunc[T], options ...EventOption) {
-	declareWith(k, declared.Event, id, fn, options)
+	declareWith(k, declaration.Event, id, fn, options)
 }
 
 // WithoutFinalizer makes OnDelete or Daemon add no finalizer. The delete handler then runs only if another finalizer
@@ -79,8 +79,8 @@ func (s *handlerSettings) misplacedAt(verb cause.Cause) []error {
 }
 
 // add adds a handler to the kind.
-func (d *declaredKind) add(one declared.Handler) {
-	if one.Verb == declared.Event {
+func (d *declaredKind) add(one declaration.Handler) {
+	if one.Verb == declaration.Event {
 		d.kind.Observers = append(d.kind.Observers, one)
 		return
 	}
@@ -88,7 +88,7 @@ func (d *declaredKind) add(one declared.Handler) {
 }
 
 // handlers returns all handlers of the kind, with those of OnEvent.
-func (d *declaredKind) handlers() []declared.Handler {
+func (d *declaredKind) handlers() []declaration.Handler {
 	return slices.Concat(d.kind.Handlers, d.kind.Observers)
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -76,7 +76,7 @@ func (r result) missingRights() []string {
 
 // unfinished lists what the run has left unfinished: handlers that do not succeed, and objects that are still being deleted. Calls are those before the
 // operator was stopped, interrupted those that ended with it.
-func (w *World) unfinished(calls, interrupted []declared.Attempt) []string {
+func (w *World) unfinished(calls, interrupted []declaration.Attempt) []string {
 	found := grouped(w.unsuccessful(calls), w.stillRunning(interrupted))
 	if !w.allowed.deleting {
 		for _, name := range w.sim.Deleting() {
@@ -87,8 +87,8 @@ func (w *World) unfinished(calls, interrupted []declared.Attempt) []string {
 }
 
 // unsuccessful lists the last attempts of handlers that have not succeeded, by handler and object.
-func (w *World) unsuccessful(calls []declared.Attempt) []complaint {
-	last, succeeded, order := map[string]declared.Attempt{}, map[string]bool{}, []string(nil)
+func (w *World) unsuccessful(calls []declaration.Attempt) []complaint {
+	last, succeeded, order := map[string]declaration.Attempt{}, map[string]bool{}, []string(nil)
 	for _, call := range calls {
 		name := call.Handler + " " + objectOf(call)
 		if _, known := last[name]; !known {
@@ -109,7 +109,7 @@ func (w *World) unsuccessful(calls []declared.Attempt) []complaint {
 }
 
 // stillRunning lists the attempts that ended only because the operator was stopped.
-func (w *World) stillRunning(interrupted []declared.Attempt) []complaint {
+func (w *World) stillRunning(interrupted []declaration.Attempt) []complaint {
 	var found []complaint
 	for _, call := range interrupted {
 		if call.Outcome == record.Pending && !w.allowed.handler(call.Handler) {
@@ -145,12 +145,12 @@ func grouped(lists ...[]complaint) []string {
 	return lines
 }
 
-func objectOf(call declared.Attempt) string {
+func objectOf(call declaration.Attempt) string {
 	return call.Kind.Kind + " " + strings.TrimPrefix(call.Object.String(), "/")
 }
 
 // unfinishedAs says how the last attempt of a handler leaves it unfinished; "" if it does not.
-func unfinishedAs(call declared.Attempt) string {
+func unfinishedAs(call declaration.Attempt) string {
 	switch call.Outcome {
 	case record.Retry:
 		return "it still fails"

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -305,7 +305,7 @@ func (w *World) Calls() []Call {
 }
 
 // callsOf returns attempts as scenarios see them.
-func callsOf(attempts []declared.Attempt) []Call {
+func callsOf(attempts []declaration.Attempt) []Call {
 	calls := make([]Call, len(attempts))
 	for i, made := range attempts {
 		calls[i] = Call{

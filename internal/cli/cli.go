@@ -15,7 +15,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/crd"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -30,7 +30,7 @@ const (
 // Operator is what the commands need of an operator.
 type Operator struct {
 	// Settings are those of the operator. The flags set the log, the namespaces that are served and the state namespace.
-	Settings *declared.Settings
+	Settings *declaration.Settings
 	Scheme   *runtime.Scheme
 	// Flags are those that the author of the operator declares for the command run; nil if there are none.
 	Flags *flag.FlagSet
@@ -41,14 +41,14 @@ type Operator struct {
 	Deadlines   kube.Deadlines
 	Problems    *kube.ProblemLog
 	// Kinds are the handled kinds, Selections the selectors of kinds.
-	Kinds      []declared.Kind
-	Selections func() ([]declared.Selection, error)
+	Kinds      []declaration.Kind
+	Selections func() ([]declaration.Selection, error)
 	// Check returns all registration mistakes.
 	Check func() error
 	// Definitions returns the CustomResourceDefinitions.
 	Definitions func() ([][]byte, error)
 	// Rights returns the permissions that the operator needs if it serves these namespaces.
-	Rights func(served filter.Namespaces) (declared.Rights, error)
+	Rights func(served filter.Namespaces) (declaration.Rights, error)
 	// Run runs the operator until the context ends.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 }

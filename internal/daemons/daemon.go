@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/seen"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/objects"
@@ -44,7 +44,7 @@ const (
 type daemon struct {
 	all     *Daemons
 	options Options
-	handler declared.Handler
+	handler declaration.Handler
 	key     types.NamespacedName
 	uid     string
 	memo    *sync.Map

@@ -13,7 +13,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/objects"
@@ -40,7 +40,7 @@ func (objectGoneError) Is(target error) bool { return target == ErrObjectDeleted
 
 // Options are what daemons need of their kind.
 type Options struct {
-	Kind    declared.Kind
+	Kind    declaration.Kind
 	Views   *schemaview.Current
 	Reports *report.Kind
 	// Cache and Server read the objects of the kind.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/redact"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/report"
 )
@@ -26,7 +26,7 @@ func (o *Operator) startUp(ctx context.Context) (bool, error) {
 }
 
 // startOne calls one startup handler until it neither fails nor asks for another attempt.
-func (o *Operator) startOne(ctx context.Context, activity declared.Activity) (bool, error) {
+func (o *Operator) startOne(ctx context.Context, activity declaration.Activity) (bool, error) {
 	log := o.Settings.Log.With("handler", activity.ID)
 	for ctx.Err() == nil {
 		log.Info("startup handler invoked")

@@ -8,7 +8,7 @@ import (
 )
 
 // noteExisting adds an object that existed before this process saw it to those without a record, before it waits in the queue. It
-// may have a record: its first pass finds out.
+// may have a record: its first reconciliation finds out.
 func (k *keeper) noteExisting(listed any) {
 	if one, ok := k.recordable(listed); ok {
 		k.store.Missing(booksOf(one))

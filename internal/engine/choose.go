@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -49,7 +49,7 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 
 // letGo lets go of what a kind has held that was chosen. What others watch too is theirs, and so is the end of its watch.
 func (o *Operator) letGo(ctx context.Context, one *chosen) {
-	shared := o.watches(one.GVK, func(watched declared.Watched) bool { return kube.Alike(watched.New(), one.New()) })
+	shared := o.watches(one.GVK, func(watched declaration.Watched) bool { return kube.Alike(watched.New(), one.New()) })
 	o.cachedTypes.Remove(one.GVK)
 	if !shared {
 		o.cachedTypes.RemoveCached(one.GVK, one.New())
@@ -57,7 +57,7 @@ func (o *Operator) letGo(ctx context.Context, one *chosen) {
 			o.Settings.Log.Debug("cannot remove informer", "kind", one.GVK.Kind, "error", err)
 		}
 	}
-	if !o.watches(one.GVK, func(declared.Watched) bool { return true }) {
+	if !o.watches(one.GVK, func(declaration.Watched) bool { return true }) {
 		resource := schema.GroupResource{Group: one.GVK.Group, Resource: one.assigned.Plural}.String()
 		o.WatchHealth.Forget(resource)
 		o.Metrics.Unwatched(o.Settings.Identity, resource)
@@ -68,7 +68,7 @@ func (o *Operator) letGo(ctx context.Context, one *chosen) {
 }
 
 // watches reports whether the kind is watched for the sake of others, in such a form.
-func (o *Operator) watches(kind schema.GroupVersionKind, so func(declared.Watched) bool) bool {
+func (o *Operator) watches(kind schema.GroupVersionKind, so func(declaration.Watched) bool) bool {
 	for _, watched := range o.watched() {
 		if watched.GVK == kind && so(watched) {
 			return true

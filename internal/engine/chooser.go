@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/einmal-operators/einmal/internal/core/selection"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -43,7 +43,7 @@ type chooser struct {
 
 // chosen is a kind that is served since it is chosen.
 type chosen struct {
-	declared.Kind
+	declaration.Kind
 
 	assigned  selection.Assigned
 	kindState *kindState
@@ -92,7 +92,7 @@ func (c *chooser) look(ctx context.Context) {
 		return
 	}
 	c.tellUnknown(unknown)
-	made := declared.Assign(c.operator.Selections, c.operator.Settings, served, c.operator.Kinds)
+	made := declaration.Assign(c.operator.Selections, c.operator.Settings, served, c.operator.Kinds)
 	trouble := c.tellChoices(made)
 	c.tellLeft(made.Left)
 	wanted := map[schema.GroupKind]selection.Assigned{}
@@ -166,7 +166,7 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 
 func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *kindState) {
 	ctx, cancel := context.WithCancel(ctx)
-	kind := declared.Join(c.operator.Selections, assigned)
+	kind := declaration.Join(c.operator.Selections, assigned)
 	before.reconciled.Objects.KeepDelivered(len(kind.Observers) > 0)
 	before.reconciled.TakeUp(kind.Relations)
 	one := &chosen{

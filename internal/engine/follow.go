@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
@@ -38,7 +38,7 @@ func (c change) objects() []client.Object {
 
 // follower follows the objects of a kind that need not be served yet.
 type follower struct {
-	declared.Watched
+	declaration.Watched
 
 	operator *Operator
 	// changed is called for each event, one after the other; vanished when the kind, and so all of its objects, is gone.
@@ -56,7 +56,7 @@ type follower struct {
 	complete atomic.Bool
 }
 
-func newFollower(o *Operator, watched declared.Watched, changed func(change)) *follower {
+func newFollower(o *Operator, watched declaration.Watched, changed func(change)) *follower {
 	f := &follower{Watched: watched, operator: o, vanished: func() {}, begun: make(chan struct{})}
 	f.readable.failed = o.undecodables.failed
 	f.changed = func(delivered change) {
@@ -70,7 +70,7 @@ func newFollower(o *Operator, watched declared.Watched, changed func(change)) *f
 
 // follow follows the objects of the kind whenever it is served, until the context ends.
 func (f *follower) follow(ctx context.Context) {
-	for f.begin(ctx) && f.operator.awaitVanishing(ctx, declared.Kind{GVK: f.GVK}) {
+	for f.begin(ctx) && f.operator.awaitVanishing(ctx, declaration.Kind{GVK: f.GVK}) {
 		f.complete.Store(false)
 		f.late.Store(true)
 		f.vanished()

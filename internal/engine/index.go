@@ -17,15 +17,15 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
 // indexer keeps an index up to date.
 type indexer struct {
-	index    declared.Index
-	settings declared.Settings
+	index    declaration.Index
+	settings declaration.Settings
 	fields   []object.Path
 	meter    *metrics.Index
 	log      *slog.Logger
@@ -45,7 +45,7 @@ type computation struct {
 	again *time.Timer
 }
 
-func newIndexer(o *Operator, index declared.Index) *indexer {
+func newIndexer(o *Operator, index declaration.Index) *indexer {
 	return &indexer{
 		index: index, settings: o.Settings, turn: make(chan struct{}, 1), pending: map[types.NamespacedName]*computation{},
 		fields:   handler.Kind{Handlers: []handler.Declaration{index.Declaration}}.StatusFields(),

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/redact"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
@@ -36,8 +36,8 @@ func (s *kindState) ended() bool {
 
 // keeper has what the objects of one kind are handled with: the informer fills its queue, from which the reconciler gets one object at a time per name.
 type keeper struct {
-	settings declared.Settings
-	kind     declared.Kind
+	settings declaration.Settings
+	kind     declaration.Kind
 	views    schemaview.Current
 	cache    cache.Cache
 	state    *kindState
@@ -58,7 +58,7 @@ type keeper struct {
 }
 
 // newKeeper returns what handles the objects of a kind.
-func newKeeper(o *Operator, kind declared.Kind, found kube.Description, before *kindState) *keeper {
+func newKeeper(o *Operator, kind declaration.Kind, found kube.Description, before *kindState) *keeper {
 	k := &keeper{
 		state: before, settings: o.Settings, kind: kind, cache: o.Cache,
 		election: o.Election, undecodables: o.undecodables, relatedWatch: o.relatedWatches[kind.GVK], namespaces: o.NamespacedCache, end: o.end,

@@ -7,7 +7,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
-// noteEvent keeps an event for the next pass of its object. Without observers only deletions matter: memos end with them.
+// noteEvent keeps an event for the next reconciliation of its object. Without observers only deletions matter: memos end with them.
 func (k *keeper) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
 	if is && (len(k.kind.Observers) > 0 && !k.undecodables.failed(of) || kind == objects.Deleted) {

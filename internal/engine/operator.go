@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/report"
@@ -20,16 +20,16 @@ import (
 
 // Operator runs the keepers of all kinds. It is a Runnable of a manager.
 type Operator struct {
-	Settings declared.Settings
-	Kinds    []declared.Kind
+	Settings declaration.Settings
+	Kinds    []declaration.Kind
 	// Selections choose further kinds at run time.
-	Selections []declared.Selection
+	Selections []declaration.Selection
 	// Relations are the kinds whose objects wake handlers.
-	Relations []declared.Relation
+	Relations []declaration.Relation
 	// Indexes are complete before any handler runs.
-	Indexes []declared.Index
+	Indexes []declaration.Index
 	// Startup handlers run before anything is served, Cleanup handlers when no other handler runs any more.
-	Startup, Cleanup []declared.Activity
+	Startup, Cleanup []declaration.Activity
 	// Live reads and writes without a cache.
 	Live      client.Client
 	Cache     cache.Cache

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // watched returns the kinds that an index or a handler of another kind needs, each once.
-func (o *Operator) watched() []declared.Watched {
-	var all []declared.Watched
-	add := func(one declared.Watched) {
-		if !slices.ContainsFunc(all, func(other declared.Watched) bool { return other.GVK == one.GVK }) {
+func (o *Operator) watched() []declaration.Watched {
+	var all []declaration.Watched
+	add := func(one declaration.Watched) {
+		if !slices.ContainsFunc(all, func(other declaration.Watched) bool { return other.GVK == one.GVK }) {
 			all = append(all, one)
 		}
 	}
@@ -42,7 +42,7 @@ func (o *Operator) watched() []declared.Watched {
 type relatedSource struct {
 	keeper       *keeper
 	relatedWatch *relatedWatch
-	relation     declared.Relation
+	relation     declaration.Relation
 	queue        queue
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -21,7 +21,7 @@ type relatedWatch struct {
 	indexers       []*indexer
 	mu             sync.Mutex
 	relatedSources []*relatedSource
-	// waiting has a function for each object whose pass waits until the indexes have seen the object.
+	// waiting has a function for each object whose reconciliation waits until the indexes have seen the object.
 	waiting map[types.NamespacedName]func()
 }
 
@@ -73,7 +73,7 @@ func (w *relatedWatch) clear() {
 
 // handles reports whether the kind is handled.
 func (o *Operator) handles(kind schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(o.Kinds, func(handled declared.Kind) bool { return handled.GVK == kind })
+	return slices.ContainsFunc(o.Kinds, func(handled declaration.Kind) bool { return handled.GVK == kind })
 }
 
 // join sends changes to a source, until the context ends.

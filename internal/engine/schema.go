@@ -111,8 +111,8 @@ func (k *keeper) applySchema(described kube.Description) {
 	k.views.Set(view)
 }
 
-// changeSchema takes over a new description of the kind. No handler runs and nothing is written because of it: passes that are running
-// keep the description that they began with, and later passes fill in the new defaults on both sides of each comparison. The hash of
+// changeSchema takes over a new description of the kind. No handler runs and nothing is written because of it: running reconciliations
+// keep the description that they began with, and later ones fill in the new defaults on both sides of each comparison. The hash of
 // a schema covers all kinds of its group, so most new descriptions are equal to the last one; these are not logged.
 func (k *keeper) changeSchema(described kube.Description) {
 	before := k.views.Now().Description

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/schemaview"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
@@ -37,7 +37,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 				return next.RoundTrip(r)
 			})
 		})
-		k := &keeper{kind: declared.Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
+		k := &keeper{kind: declaration.Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
 		k.views.Set(schemaview.View{Description: kube.Description{Schema: "of before"}})
 		health := kube.NewWatchHealth(nil)
 		o := &Operator{WatchHealth: health, Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)}

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/reconciler"
 )
 
 // How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
-// operator goes on with its other kinds), and the back-off of passes that fail as a whole.
+// operator goes on with its other kinds), and the back-off of reconciliations that fail as a whole.
 const (
 	lookEvery       = time.Second
 	watchPatience   = 5 * time.Second // how long a watch may fail before readiness tells of it
@@ -29,7 +29,7 @@ const (
 )
 
 // serve handles the objects of a kind whenever the kind is served: its definition can come, go and come back.
-func (o *Operator) serve(ctx context.Context, kind declared.Kind) error {
+func (o *Operator) serve(ctx context.Context, kind declaration.Kind) error {
 	for {
 		found, err := o.discover(ctx, kind)
 		if err != nil {
@@ -51,7 +51,7 @@ func (o *Operator) serve(ctx context.Context, kind declared.Kind) error {
 }
 
 // serveAsLongAsServed handles the objects of a kind until the context ends, or the kind vanishes.
-func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declared.Kind, found kube.Description) (vanished bool, err error) {
+func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declaration.Kind, found kube.Description) (vanished bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	gone := make(chan bool, 1)
@@ -67,7 +67,7 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declared.Kind, 
 }
 
 // handle handles the objects of a kind until the context ends.
-func (o *Operator) handle(ctx context.Context, kind declared.Kind, found kube.Description, before *kindState) error {
+func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube.Description, before *kindState) error {
 	k := newKeeper(o, kind, found, before)
 	defer k.reports.Metrics.Close()
 	reconciles, end := reconciler.New(ctx, k.reconcilerOptions(o))
@@ -130,7 +130,7 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 }
 
 // discover waits until the API server serves the kind, and says so once.
-func (o *Operator) discover(ctx context.Context, kind declared.Kind) (kube.Description, error) {
+func (o *Operator) discover(ctx context.Context, kind declaration.Kind) (kube.Description, error) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	logged, soon := "", watchPatience/lookSoon
@@ -157,7 +157,7 @@ func (o *Operator) discover(ctx context.Context, kind declared.Kind) (kube.Descr
 }
 
 // logAwaited logs why a kind is not served yet.
-func (o *Operator) logAwaited(kind declared.Kind, err error) {
+func (o *Operator) logAwaited(kind declaration.Kind, err error) {
 	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String())
 	switch {
 	case errors.Is(err, kube.ErrNoSchema):

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -47,7 +47,7 @@ func (s *Standby) warmChosen(ctx context.Context) {
 	defer cancel()
 	c := newChooser(s.Operator)
 	c.serve = func(ctx context.Context, one *chosen) {
-		s.fill(ctx, declared.Watched{GVK: one.GVK, New: one.New})
+		s.fill(ctx, declaration.Watched{GVK: one.GVK, New: one.New})
 		<-ctx.Done()
 	}
 	c.release = func(ctx context.Context, one *chosen) {
@@ -63,17 +63,17 @@ func (s *Standby) warmChosen(ctx context.Context) {
 }
 
 // kinds are all that the operator will look at.
-func (s *Standby) kinds() []declared.Watched {
+func (s *Standby) kinds() []declaration.Watched {
 	all := s.Operator.watched()
 	for _, kind := range s.Operator.Kinds {
-		all = append(all, declared.Watched{GVK: kind.GVK, New: kind.New})
+		all = append(all, declaration.Watched{GVK: kind.GVK, New: kind.New})
 	}
 	return all
 }
 
 // warm fills the cache with the objects of a kind whenever it is served, until the replica is elected: then the operator sees
 // to it that what vanishes is let go of.
-func (s *Standby) warm(ctx context.Context, kind declared.Watched) {
+func (s *Standby) warm(ctx context.Context, kind declaration.Watched) {
 	for {
 		found, filled := s.fill(ctx, kind)
 		if !filled || !s.awaitVanishing(ctx, kind) {
@@ -91,14 +91,14 @@ func (s *Standby) warm(ctx context.Context, kind declared.Watched) {
 }
 
 // awaitVanishing returns true when the kind is not served any more, and false when the replica is elected or ends before.
-func (s *Standby) awaitVanishing(ctx context.Context, kind declared.Watched) bool {
+func (s *Standby) awaitVanishing(ctx context.Context, kind declaration.Watched) bool {
 	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
-	return s.Operator.awaitVanishing(ctx, declared.Kind{GVK: kind.GVK}) && s.Operator.Election.waiting()
+	return s.Operator.awaitVanishing(ctx, declaration.Kind{GVK: kind.GVK}) && s.Operator.Election.waiting()
 }
 
 // fill fills the cache with the objects of a kind as soon as it is served. It is false when the context ends before.
-func (s *Standby) fill(ctx context.Context, kind declared.Watched) (found kube.Description, filled bool) {
+func (s *Standby) fill(ctx context.Context, kind declaration.Watched) (found kube.Description, filled bool) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
@@ -118,7 +118,7 @@ func (s *Standby) fill(ctx context.Context, kind declared.Watched) (found kube.D
 	}
 }
 
-func (s *Standby) note(kind declared.Watched, err error) {
+func (s *Standby) note(kind declaration.Watched, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cold == nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/report"
@@ -22,7 +22,7 @@ const undecodableReason = "Undecodable"
 // undecodables holds the objects that cannot be decoded, to report each failure once.
 type undecodables struct {
 	tolerance *kube.Tolerance
-	settings  declared.Settings
+	settings  declaration.Settings
 	metrics   *metrics.Metrics
 	events    *report.Events
 

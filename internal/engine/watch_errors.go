@@ -7,7 +7,7 @@ import (
 
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -51,7 +51,7 @@ func (a *WatchErrors) listen() (heard <-chan struct{}, end func()) {
 
 // awaitVanishing returns true when the API server does not serve the kind any more, and false when the context ends before.
 // It asks only when some watch is in trouble.
-func (o *Operator) awaitVanishing(ctx context.Context, kind declared.Kind) bool {
+func (o *Operator) awaitVanishing(ctx context.Context, kind declaration.Kind) bool {
 	heard, end := o.WatchErrors.listen()
 	defer end()
 	for {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/einmal-operators/einmal/internal/crd"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // resource returns what is known of a kind.
@@ -19,11 +19,11 @@ func (o Operator) resource(gvk schema.GroupVersionKind, goType reflect.Type) crd
 	return guess(gvk, goType)
 }
 
-func placeOf(known crd.Resource) declared.Where {
+func placeOf(known crd.Resource) declaration.Where {
 	if known.ClusterWide {
-		return declared.ClusterWide
+		return declaration.ClusterWide
 	}
-	return declared.InNamespaces
+	return declaration.InNamespaces
 }
 
 // guess returns what is true for the built-in kinds, and probably for others.

@@ -17,7 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/selection"
 	"github.com/einmal-operators/einmal/internal/crd"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // Operator is what the permissions of an operator depend on.
@@ -95,11 +95,11 @@ func (r Request) rules(group, plural string) []rbacv1.PolicyRule {
 }
 
 // Rights returns the permissions that the operator needs, and no others. It returns an error for a request whose kind is unknown.
-func (o Operator) Rights() (declared.Rights, error) {
-	rights := declared.Rights{Namespaces: o.Served, Home: o.Home}
+func (o Operator) Rights() (declaration.Rights, error) {
+	rights := declaration.Rights{Namespaces: o.Served, Home: o.Home}
 	for _, handled := range o.Kinds {
 		o.allowHandled(&rights, handled.GVK, o.resource(handled.GVK, handled.Type), handled)
-		if (declared.Kind{GVK: handled.GVK}).Secret() {
+		if (declaration.Kind{GVK: handled.GVK}).Secret() {
 			o.allowDigestKey(&rights)
 		}
 	}
@@ -108,13 +108,13 @@ func (o Operator) Rights() (declared.Rights, error) {
 	}
 	o.allowRelated(&rights)
 	if !o.Served.All() && !o.Served.Fixed() {
-		rights.Allow(declared.ClusterWide, rule("", "namespaces", "list", "watch"))
+		rights.Allow(declaration.ClusterWide, rule("", "namespaces", "list", "watch"))
 	}
 	if err := o.allowRequests(&rights); err != nil {
 		return rights, err
 	}
 	if o.Events {
-		rights.Allow(declared.InNamespaces, rule("", "events", "create", "patch"))
+		rights.Allow(declaration.InNamespaces, rule("", "events", "create", "patch"))
 	}
 	rights.AtHome = append(rights.AtHome, o.own("", "configmaps", "get", "patch"), rule("", "configmaps", "create"),
 		o.own("coordination.k8s.io", "leases", "get", "update"), rule("coordination.k8s.io", "leases", "create"))
@@ -122,7 +122,7 @@ func (o Operator) Rights() (declared.Rights, error) {
 }
 
 // allowHandled adds the permissions to handle one kind.
-func (o Operator) allowHandled(rights *declared.Rights, gvk schema.GroupVersionKind, known crd.Resource, handled Kind) {
+func (o Operator) allowHandled(rights *declaration.Rights, gvk schema.GroupVersionKind, known crd.Resource, handled Kind) {
 	rights.Allow(placeOf(known), rule(gvk.Group, known.Plural, handled.verbs()...))
 	if known.HasStatus && handled.Patched {
 		rights.Allow(placeOf(known), rule(gvk.Group, known.Plural+"/status", "patch"))
@@ -133,12 +133,12 @@ func (o Operator) allowHandled(rights *declared.Rights, gvk schema.GroupVersionK
 }
 
 // allowDigestKey adds the permissions for the Secret with the key of digests.
-func (o Operator) allowDigestKey(rights *declared.Rights) {
+func (o Operator) allowDigestKey(rights *declaration.Rights) {
 	rights.AtHome = append(rights.AtHome, o.own("", "secrets", "get"), rule("", "secrets", "create"))
 }
 
 // allowRelated adds the permissions to watch and read related kinds.
-func (o Operator) allowRelated(rights *declared.Rights) {
+func (o Operator) allowRelated(rights *declaration.Rights) {
 	allowed := map[schema.GroupKind]bool{}
 	for _, handled := range o.Kinds {
 		allowed[handled.GVK.GroupKind()] = true
@@ -155,7 +155,7 @@ func (o Operator) allowRelated(rights *declared.Rights) {
 }
 
 // allowRequests adds the permissions that handlers ask for.
-func (o Operator) allowRequests(rights *declared.Rights) error {
+func (o Operator) allowRequests(rights *declaration.Rights) error {
 	for _, asked := range o.Requests {
 		gvk, err := apiutil.GVKForObject(asked.Object, o.Scheme)
 		if err != nil {

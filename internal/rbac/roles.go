@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // LongestNamespace is how many characters the name of a namespace may have.
@@ -28,7 +28,7 @@ func DefaultHome(name string) string { return strings.ReplaceAll(name, ".", "-")
 // Objects returns what an operator needs in the cluster before it runs: the Namespace and the ServiceAccount that the account asks for, and
 // roles with these rights, each followed by its binding. Rights in namespaces by a pattern hold everywhere, because a role cannot be limited
 // to a pattern.
-func (a Account) Objects(rights declared.Rights) []any {
+func (a Account) Objects(rights declaration.Rights) []any {
 	var all []any
 	if a.WithNamespace {
 		all = append(all, a.core("Namespace", metav1.ObjectMeta{Name: a.Home}))

@@ -10,12 +10,12 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/selection"
 	"github.com/einmal-operators/einmal/internal/crd"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // allowSelected adds the permissions for the kinds of a selector. Only an API server knows these kinds. So the rules are as narrow as the
 // selector, the operator's definitions and the built-in kinds allow.
-func (o Operator) allowSelected(rights *declared.Rights, selected Selection) {
+func (o Operator) allowSelected(rights *declaration.Rights, selected Selection) {
 	known := o.named(selected.Of)
 	for _, gvk := range slices.SortedFunc(maps.Keys(known), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		o.allowHandled(rights, gvk, known[gvk], selected.Kind)
@@ -25,9 +25,9 @@ func (o Operator) allowSelected(rights *declared.Rights, selected Selection) {
 		if name, asked := selected.Of.Group(); asked {
 			group = name
 		}
-		rights.Allow(declared.InNamespaces, rule(group, rbacv1.ResourceAll, selected.verbs()...))
+		rights.Allow(declaration.InNamespaces, rule(group, rbacv1.ResourceAll, selected.verbs()...))
 		if selected.Applies {
-			rights.Allow(declared.InNamespaces, rule(group, "*/finalizers", "update"))
+			rights.Allow(declaration.InNamespaces, rule(group, "*/finalizers", "update"))
 		}
 	}
 	if selected.Digests {

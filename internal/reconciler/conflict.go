@@ -1,13 +1,10 @@
 package reconciler
 
 import (
-	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/einmal-operators/einmal/internal/core/cause"
-	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
@@ -98,47 +95,27 @@ func (c *conflicts) slowDown(now time.Time) bool {
 	return isNew
 }
 
-// countConflict counts a write that conflicts with another client's, or that handlers make because of our own last write. A pass counts once.
-func (p *pass) countConflict(w *work, edits []patch.Edit) {
-	if p.counted || p.memory.ours == "" || len(edits) == 0 {
+// countConflict counts a write that conflicts with another client's, or that handlers make because of our own last write. A reconciliation counts once.
+func (c committer) countConflict(w *work, edits []patch.Edit) {
+	if c.s.counted || c.s.memory.ours == "" || len(edits) == 0 {
 		return
 	}
 	now := time.Now()
 	var field object.Path
-	if p.memory.ours == p.seen.Version() {
+	if c.s.memory.ours == c.s.seen.Version() {
 		made := w.journal.Edits()
-		if !p.chained || len(made) == 0 {
+		if !c.s.chained || len(made) == 0 {
 			return
 		}
-		p.memory.conflicts.followOwn(now)
+		c.s.memory.conflicts.followOwn(now)
 		field = made[0].Path
-	} else if conflicting, ok := p.memory.conflicts.followOther(p.seen.Raw(), edits, now); ok {
+	} else if conflicting, ok := c.s.memory.conflicts.followOther(c.s.seen.Raw(), edits, now); ok {
 		field = conflicting
 	}
-	p.counted = true
-	if field == nil || p.memory.conflicts.heldUntil(now).IsZero() || !p.memory.conflicts.slowDown(now) {
+	c.s.counted = true
+	if field == nil || c.s.memory.conflicts.heldUntil(now).IsZero() || !c.s.memory.conflicts.slowDown(now) {
 		return
 	}
-	p.report.Log.Warn("conflicting writes of a field, slowing down", "field", field.String(), "pause", conflictInterval.String(),
+	c.s.report.Log.Warn("conflicting writes of a field, slowing down", "field", field.String(), "pause", conflictInterval.String(),
 		"remedy", "let only one writer set the field")
-}
-
-// followsOwnWrite reports whether handlers are about to run because of our own last write: no other client has changed the object since, and
-// they neither retry nor answer a related object.
-func (p *pass) followsOwnWrite() bool {
-	if p.memory.ours == "" || p.memory.ours != p.seen.Version() {
-		return false
-	}
-	woken := p.r.State.Objects.Triggered(p.key)
-	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool {
-		return run.Attempt == 1 && !run.Waited && (run.Reason == cause.Update || run.Reason == cause.Reconcile && !woken[run.ID])
-	})
-}
-
-// conflictPause returns until when conflicting writes hold the object back, or the zero time. A deletion does not wait.
-func (p *pass) conflictPause() time.Time {
-	if p.seen.Deleting() {
-		return time.Time{}
-	}
-	return p.memory.conflicts.heldUntil(time.Now())
 }

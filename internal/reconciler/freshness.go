@@ -4,11 +4,10 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// patience is how long a pass waits for the cache to show our own last write before it reads live.
+// patience is how long a reconciliation waits for the cache to show our own last write before it reads live.
 const patience = 5 * time.Second
 
 // goneRecheck is how long an object counts as gone because of a 404 before it is read again, if the cache still shows it.
@@ -73,24 +72,8 @@ func (f *freshness) refuted(shown string, now time.Time) bool {
 	return shown != f.newest && kube.Older(f.newest, shown) || !f.recheck.IsZero() && !now.Before(f.recheck)
 }
 
-// read notes an object as the API server has sent it while the cache shows a version.
-func (f *freshness) read(raw object.Body, shown string, now time.Time) {
-	f.newest, f.patience, f.over, f.outdated = seen.Version(raw), now.Add(patience), object.Ended(raw), ""
-	if kube.Older(f.newest, shown) {
-		f.outdated = shown // mutant: version-of-before-trusted
-	}
-}
-
 // wrote notes an object as our write has left it while the cache shows a version.
 func (f *freshness) wrote(answer object.Body, shown string, now time.Time) {
 	f.read(answer, shown, now)
 	f.recheck = time.Time{} // mutant: pod-gone-before-grace-period
-}
-
-// gone notes that the API server does not have an object of which the cache shows a version.
-func (f *freshness) gone(shown string, now time.Time) {
-	f.over, f.recheck = true, now.Add(goneRecheck)
-	if kube.Older(f.newest, shown) {
-		f.newest = shown
-	}
 }

@@ -8,6 +8,29 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
+// removes reports whether it is time to try again to remove the record in the other carrier.
+func (m *memory) removes(now time.Time) bool {
+	return !m.removal.IsZero() && !now.Before(m.removal)
+}
+
+// withRemoval returns when to look again, given when there is something else to do.
+func (m *memory) withRemoval(wake time.Time) time.Time {
+	if due := m.removal; !due.IsZero() && (wake.IsZero() || due.Before(wake)) {
+		return due
+	}
+	return wake
+}
+
+// retries reports whether some timer is tried again, out of its turn.
+func (m *memory) retries() bool {
+	for _, clock := range m.clocks {
+		if clock.Retries() {
+			return true
+		}
+	}
+	return false
+}
+
 // memory is what this process knows of one object beside its stored record. Passes of one object never overlap, so it
 // needs no lock.
 type memory struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
@@ -38,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, even
 	}
 }
 
-func (r *Reconciler) observeOne(ctx context.Context, observer declared.Handler, key types.NamespacedName, next objects.Event) {
+func (r *Reconciler) observeOne(ctx context.Context, observer declaration.Handler, key types.NamespacedName, next objects.Event) {
 	body, err := r.Kind.Body(next.Object)
 	about, run := r.Reports.About(key, body), handler.Run{Declaration: observer.Declaration, Reason: next.Kind, Attempt: 1}
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/kindstore"
@@ -86,19 +86,19 @@ func newOneObject(tb testing.TB) *oneObject {
 		tb.Fatal(err)
 	}
 	o := &oneObject{}
-	settings := declared.Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)}
+	settings := declaration.Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)}
 	phase := func(_ context.Context, call *attempt.Call) error {
 		call.Left = object.With(call.Given, object.Path{"status", "phase"}, object.Text(call.Given, "spec", "size"))
 		return nil
 	}
-	kind := declared.Kind{
+	kind := declaration.Kind{
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
 		New: func() client.Object { return &unstructured.Unstructured{} },
 		Body: func(from client.Object) (object.Body, error) {
 			return from.(*unstructured.Unstructured).Object, nil //nolint:forcetypeassert // See New.
 		},
 		Canonical: func(body object.Body) (object.Body, error) { return body, nil },
-		Handlers: []declared.Handler{
+		Handlers: []declaration.Handler{
 			{Declaration: handler.Declaration{ID: "create", Verb: cause.Create}, Call: phase},
 			{Declaration: handler.Declaration{ID: "update", Verb: cause.Update}, Call: phase},
 			{Declaration: handler.Declaration{ID: "delete", Verb: cause.Delete}, Call: phase},
@@ -162,7 +162,7 @@ func (o *oneObject) reconcile(tb testing.TB, patches int) {
 	tb.Helper()
 	o.requests = 0
 	for again := true; again; {
-		wake, err := o.reconciler.pass(tb.Context(), o.key())
+		wake, err := o.reconciler.reconcile(tb.Context(), o.key())
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/daemons"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
@@ -23,10 +23,26 @@ import (
 	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
+// decodable reports whether the Go type of the kind can hold an object.
+func (r *Reconciler) decodable(raw object.Body) bool {
+	return kube.Undecodable(raw, r.Kind.New()) == nil
+}
+
+// canonical returns the object as the Go type of the kind writes it. The conversion itself would cut numbers that the Go type cannot hold.
+func (r *Reconciler) canonical(raw object.Body) (object.Body, error) {
+	body, err := r.Kind.Canonical(raw)
+	if err != nil || !object.SameIntegers(raw, body) {
+		if failure := kube.Undecodable(raw, r.Kind.New()); failure != nil {
+			return nil, failure //nolint:wrapcheck // The caller names the object.
+		}
+	}
+	return body, err
+}
+
 // Options are what a Reconciler needs of its kind and operator.
 type Options struct {
-	Settings declared.Settings
-	Kind     declared.Kind
+	Settings declaration.Settings
+	Kind     declaration.Kind
 	Views    *schemaview.Current
 	// State is what this process remembers of the objects. It outlives the Reconciler.
 	State     *State
@@ -100,11 +116,11 @@ func (r *Reconciler) essence(body object.Body) object.Body {
 	return object.Essence(body, r.Settings.Identity, r.fields)
 }
 
-// Reconcile takes one object through a pass.
+// Reconcile takes one object through a reconciliation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := r.detached(ctx)
 	defer cancel()
-	// Only the first pass of an object of the first list waits behind live changes.
+	// Only the first reconciliation of an object of the first list waits behind live changes.
 	normal := 0 // mutant: low-priority-stays
 	r.FirstList.Begin(request.NamespacedName)
 	waiting := r.State.Objects.TakeEvents(request.NamespacedName)
@@ -113,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	r.observe(ctx, request.NamespacedName, waiting)
-	wake, err := r.pass(ctx, request.NamespacedName)
+	wake, err := r.reconcile(ctx, request.NamespacedName)
 	if err != nil {
 		r.Reports.Metrics.Pending(request.String())
 		err = r.Reports.RedactError(err, r.shown(ctx, request.NamespacedName))
@@ -133,7 +149,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // onAttempt tells a test of an attempt.
 func (r *Reconciler) onAttempt(of types.NamespacedName, run handler.Run, outcome record.Outcome) {
 	if r.Settings.OnAttempt != nil {
-		r.Settings.OnAttempt(declared.Attempt{Kind: r.Kind.GVK, Object: of, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome})
+		r.Settings.OnAttempt(declaration.Attempt{Kind: r.Kind.GVK, Object: of, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome})
 	}
 }
 
@@ -160,7 +176,7 @@ func (r *Reconciler) stopping() bool {
 	}
 }
 
-// EndDaemons waits until all daemons have ended, or are abandoned, after the operator was asked to stop and its passes are
+// EndDaemons waits until all daemons have ended, or are abandoned, after the operator was asked to stop and its reconciliations are
 // over. What they have left is written then, unless another replica may act.
 func (r *Reconciler) EndDaemons(ctx context.Context) {
 	r.daemons.Close(r.Why())
@@ -173,9 +189,9 @@ func (r *Reconciler) EndDaemons(ctx context.Context) {
 	for _, key := range r.State.Objects.Keys() {
 		for tries := 0; r.State.Objects.HasEdits(key) && tries < finalTries; tries++ {
 			if last := r.State.Objects.Known(key); last != nil {
-				last.freshness.patience, last.conflicts = time.Time{}, conflicts{} // Its last pass is over.
+				last.freshness.patience, last.conflicts = time.Time{}, conflicts{} // Its last reconciliation is over.
 			}
-			if _, err := r.pass(ctx, key); err != nil {
+			if _, err := r.reconcile(ctx, key); err != nil {
 				r.Reports.Log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", r.Reports.RedactError(err))
 				break
 			}

@@ -1,7 +1,7 @@
 package reconciler
 
 import (
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
@@ -13,7 +13,7 @@ type State struct {
 
 // TakeUp prepares the state for another Reconciler. Changes in between have triggered no handlers, so the handlers that watch other kinds
 // look again.
-func (s *State) TakeUp(woken []declared.Relation) {
+func (s *State) TakeUp(woken []declaration.Relation) {
 	for _, known := range s.Objects.All() {
 		for _, relation := range woken {
 			delete(known.levels, relation.Handler)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // CheckField returns an error for a field that a handler of a kind with this Go type would never see change.
@@ -22,7 +22,7 @@ func CheckField(of reflect.Type, verb cause.Cause, field object.Path) error {
 	switch verb { //nolint:exhaustive // The others compare fields.
 	case cause.Delete:
 		return fmt.Errorf("field %s: filters of a delete handler cannot use fields, because fields change: use Labels, Annotations or When", field)
-	case declared.Event:
+	case declaration.Event:
 		return fmt.Errorf("field %s: filters of an event handler cannot use fields: use Labels, Annotations or When", field)
 	}
 	if of == reflect.TypeFor[unstructured.Unstructured]() || field[0] == "metadata" {

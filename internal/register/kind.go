@@ -10,7 +10,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // Kind is a kind with its handlers, as they are declared.
@@ -19,7 +19,7 @@ type Kind struct {
 	Name string
 	Type reflect.Type
 	// Handlers are all handlers, in the order of their declaration.
-	Handlers []declared.Handler
+	Handlers []declaration.Handler
 }
 
 // Check returns all mistakes in the declarations of the handlers.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // checkOwned returns errors for owned fields that the type does not have, and for fields with two owners.
@@ -29,7 +29,7 @@ func (k Kind) checkOwned() []error {
 }
 
 // ownerOf returns the handler that owns a field at, above or below a path, and that field.
-func ownerOf(handlers []declared.Handler, path object.Path) (id string, owned object.Path) {
+func ownerOf(handlers []declaration.Handler, path object.Path) (id string, owned object.Path) {
 	for _, declared := range handlers {
 		for _, other := range declared.Owns {
 			if path.Under(other...) || other.Under(path...) {

@@ -7,7 +7,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -21,7 +21,7 @@ type View struct {
 }
 
 // New returns the view of a kind that is described so.
-func New(kind declared.Kind, identity string, described kube.Description) View {
+func New(kind declaration.Kind, identity string, described kube.Description) View {
 	pure := kind.Pure(identity, described.Defaults)
 	hides := pure.Recorded() && described.Carrier == record.Status && !typeHasRoom(kind, identity)
 	if hides {
@@ -31,7 +31,7 @@ func New(kind declared.Kind, identity string, described kube.Description) View {
 }
 
 // typeHasRoom reports whether a record in the status survives being read as the handlers' type.
-func typeHasRoom(kind declared.Kind, identity string) bool {
+func typeHasRoom(kind declaration.Kind, identity string) bool {
 	at := record.Status.Path(identity)
 	body, err := kind.Canonical(object.With(object.Body{}, at, "x"))
 	return err == nil && object.Text(body, at...) == "x"

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -33,7 +33,7 @@ func (e *HeldError) Error() string {
 
 // findState finds the operator's own objects, which have its identity as name: the Leases first.
 func (u *Uninstaller) findState(ctx context.Context) error {
-	secret := slices.ContainsFunc(u.Kinds, declared.Kind.Secret) && u.Settings.Home != ""
+	secret := slices.ContainsFunc(u.Kinds, declaration.Kind.Secret) && u.Settings.Home != ""
 	err := u.findEverywhere(ctx, kube.LeaseKind())
 	if err == nil {
 		err = u.findEverywhere(ctx, corev1.SchemeGroupVersion.WithKind("ConfigMap"))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/report"
 )
@@ -31,10 +31,10 @@ const (
 // Uninstaller removes from the cluster what an operator has left in it, except what its handlers did.
 type Uninstaller struct {
 	// Settings and Kinds are those of the operator.
-	Settings declared.Settings
-	Kinds    []declared.Kind
+	Settings declaration.Settings
+	Kinds    []declaration.Kind
 	// Selections choose further kinds, as they are served now.
-	Selections []declared.Selection
+	Selections []declaration.Selection
 	// Live sends each request to the API server. Discovery says which kinds it serves.
 	Live      client.Client
 	Discovery discovery.DiscoveryInterface
@@ -70,7 +70,7 @@ func (u *Uninstaller) Run(ctx context.Context) (Result, error) {
 			return u.sum, err
 		}
 	}
-	listed := slices.DeleteFunc(slices.Clone(u.Kinds), func(kind declared.Kind) bool { return !u.each(ctx, kind, u.strip) })
+	listed := slices.DeleteFunc(slices.Clone(u.Kinds), func(kind declaration.Kind) bool { return !u.each(ctx, kind, u.strip) })
 	if !u.DryRun {
 		u.verify(ctx, listed)
 	}
@@ -92,7 +92,7 @@ func (u *Uninstaller) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen, trouble := declared.Chosen(u.Selections, u.Settings, served, u.Kinds)
+	chosen, trouble := declaration.Chosen(u.Selections, u.Settings, served, u.Kinds)
 	for _, text := range trouble {
 		u.Report(text)
 	}
@@ -101,7 +101,7 @@ func (u *Uninstaller) choose(ctx context.Context) error {
 }
 
 // each calls use for the objects of a kind that have marks. It returns false if the kind is not served or could not be listed.
-func (u *Uninstaller) each(ctx context.Context, kind declared.Kind, use func(context.Context, marked)) bool {
+func (u *Uninstaller) each(ctx context.Context, kind declaration.Kind, use func(context.Context, marked)) bool {
 	described, err := kube.Describe(ctx, u.Discovery, kind.GVK)
 	if errors.Is(err, kube.ErrNotServed) {
 		u.Report(kind.GVK.Kind + ": not served, nothing to remove")
@@ -171,7 +171,7 @@ func (u *Uninstaller) strip(ctx context.Context, one marked) {
 }
 
 // verify lists all objects once more. Marks that are there again mean that an operator runs whose Lease was not found.
-func (u *Uninstaller) verify(ctx context.Context, listed []declared.Kind) {
+func (u *Uninstaller) verify(ctx context.Context, listed []declaration.Kind) {
 	if u.sum.Stripped > 0 {
 		select {
 		case <-time.After(returnTime):

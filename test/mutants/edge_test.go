@@ -64,11 +64,11 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestTwoHandlersThatUndoEachOtherAreSlowedDown", says: "500 calls in the first second",
 		},
 		{
-			name: "pause-delays-finalizer", changed: `if p.held.IsZero() || !MUTATED && p.plan.Finalizer == handler.Add {`,
+			name: "pause-delays-finalizer", changed: `if l.held.IsZero() || !MUTATED && l.s.plan.Finalizer == handler.Add {`,
 			in: "test/virtual", test: "TestConflictPausesDelayNoFinalizerAndNoDeletion/the_finalizer_is_put_back", says: "it waits",
 		},
 		{
-			name: "own-status-write-not-awaited", changed: `LINE; if next.Subresource == journal.Status && MUTATED { p.memory.freshness.newest = "" }`,
+			name: "own-status-write-not-awaited", changed: `LINE; if next.Subresource == journal.Status && MUTATED { c.s.memory.freshness.newest = "" }`,
 			in: "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
 		},
 		{
@@ -76,7 +76,7 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestARestoredEtcdIsNoticed", says: "is logged 0 times",
 		},
 		{
-			name: "release-forgotten", changed: `LINE; p.memory.released = p.memory.released && !MUTATED`,
+			name: "release-forgotten", changed: `LINE; c.s.memory.released = c.s.memory.released && !MUTATED`,
 			in: "test/virtual", test: "TestADeletionWhoseAnswerIsLostIsNoLoss", says: "is logged 0 times",
 		},
 		{
@@ -84,7 +84,7 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestADaemonSeesItsObjectOfARestoredEtcd", says: "handlers ran",
 		},
 		{
-			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.r.State.Objects.TakeTriggers(p.key, run.ID) }`,
+			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer a.s.r.State.Objects.TakeTriggers(a.s.key, run.ID) }`,
 			in: "test/virtual", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team modified",
 		},
 		{

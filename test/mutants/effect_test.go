@@ -25,12 +25,12 @@ func effectMutants() []mutant {
 			in: "test/virtual", test: "TestAResultIsTheSameInEachAttempt", says: "FAIL",
 		},
 		{
-			name: "overtaken-intent", changed: `if !MUTATED && w.intends && p.memory.record != was && p.seen.Record().Stored() != w.journal.Text() {`,
+			name: "overtaken-intent", changed: `if !MUTATED && w.intends && c.s.memory.record != was && c.s.seen.Record().Stored() != w.journal.Text() {`,
 			in: "test/virtual", test: "TestAnOvertakenIntentCallsNothing", says: `called: ["open in attempt II"]`,
 		},
 		{
 			name: "wait-lost-at-restart",
-			changed: `if p.memory.ours == "" && found.Record != nil && MUTATED {
+			changed: `if d.s.memory.ours == "" && found.Record != nil && MUTATED {
 				for id, entry := range found.Record.Handlers {
 					entry.Next = time.Time{}
 					*found.Record = found.Record.With(id, entry)
@@ -39,7 +39,7 @@ func effectMutants() []mutant {
 			in: "test/virtual", test: "TestARestartDoesNotShortenAWait", says: `ran ["make" "make"], want ["make"]`,
 		},
 		{
-			name: "stop-ignored", changed: `if !MUTATED && p.r.stopping() {`,
+			name: "stop-ignored", changed: `if !MUTATED && a.s.r.stopping() {`,
 			in: "test/virtual", test: "TestNoHandlerBeginsOnceTheOperatorStops", says: `ran ["first" "second"], want ["first"]`,
 		},
 		{

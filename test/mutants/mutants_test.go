@@ -33,20 +33,20 @@ func promiseMutants() []mutant {
 	return []mutant{
 		{
 			name: "finalizer-after-effect",
-			changed: `if late := MUTATED; late && p.plan.Finalizer == handler.Add {
-				p.plan = p.view.Pure.Decide(p.asMarked())
-				defer p.markLate(ctx)
+			changed: `if late := MUTATED; late && l.s.plan.Finalizer == handler.Add {
+				l.s.plan = l.s.view.Pure.Decide(l.s.asMarked())
+				defer l.markLate(ctx)
 			} else LINE`,
 			in: "test/virtual", test: "TestTheFinalizerIsAddedBeforeAHandlerRuns", says: "finalizers while the handler runs",
 		},
 		{
 			name:    "record-before-handler",
-			changed: `if MUTATED { p.saveEarly(ctx, w, run) }; LINE`,
+			changed: `if MUTATED { a.saveEarly(ctx, w, run) }; LINE`,
 			in:      "test/explore", test: explored, says: "it still fails, without any fault",
 		},
 		{
 			name:    "attempts-lost",
-			changed: `if p.memory.ours == "" && found.Record != nil && MUTATED { found.Record = uncounted(found.Record) }; LINE`,
+			changed: `if d.s.memory.ours == "" && found.Record != nil && MUTATED { found.Record = uncounted(found.Record) }; LINE`,
 			in:      "test/explore", test: explored, says: "attempts that are recorded count",
 		},
 		{
@@ -61,19 +61,19 @@ func promiseMutants() []mutant {
 		},
 		{
 			name:    "status-full-update",
-			changed: `if next.Subresource == journal.Status && MUTATED { answer = p.replaceStatus(ctx, edits, w.journal.Text()) }; LINE`,
+			changed: `if next.Subresource == journal.Status && MUTATED { answer = c.replaceStatus(ctx, edits, w.journal.Text()) }; LINE`,
 			in:      "test/virtual", test: "TestConcurrentConditionsOfOthersAreKept", says: "FAIL",
 		},
 		{
 			name: "patch-without-tests",
 			changed: `operations := next.Changes.Operations()
 				if MUTATED { operations = withoutTests(operations) }
-				answer, err := p.r.Server.Patch(ctx, p.key, next.Subresource, operations)`,
+				answer, err := c.s.r.Server.Patch(ctx, c.s.key, next.Subresource, operations)`,
 			in: "test/virtual", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",
 		},
 		{
 			name:    "lost-by-finalizer",
-			changed: `Settled:    p.settled() || p.marked() && MUTATED,`,
+			changed: `Settled:    s.settled() || s.marked() && MUTATED,`,
 			in:      "test/virtual", test: "TestLostRecordsOfFilteredKinds", says: "FAIL",
 		},
 		{

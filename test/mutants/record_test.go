@@ -13,7 +13,7 @@ func recordMutants() []mutant {
 			in: "test/virtual", test: "TestAnAnnotationIsNoRecordWhereRecordsAreInTheStatus", says: "calls (-want +got)",
 		},
 		{
-			name: "move-not-stored", changed: `if !MUTATED && w.journal.Writes(p.seen.Record().Stored()) {`,
+			name: "move-not-stored", changed: `if !MUTATED && w.journal.Writes(c.s.seen.Record().Stored()) {`,
 			in: "test/virtual", test: "TestAnOldRecordThatCouldNotBeRemovedIsNotRead", says: "calls (-want +got)",
 		},
 		{
@@ -31,7 +31,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "hidden-record",
-			changed: `hidden := p.view.HidesRecords && (found == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
+			changed: `hidden := d.s.view.HidesRecords && (found == nil && !MUTATED || d.s.memory.removes(time.Now())); doubted = doubted && !MUTATED`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{
@@ -41,8 +41,8 @@ func recordMutants() []mutant {
 		},
 		{
 			name: "keeps-overwritten-record",
-			changed: `kept := p.seen.Record().InPlace() || MUTATED && p.seen.Record().Stored() != ""
-				keepRecord = keepRecord || !p.plan.Tidied && (kept || p.plan.Unrecorded)`,
+			changed: `kept := a.s.seen.Record().InPlace() || MUTATED && a.s.seen.Record().Stored() != ""
+				keepRecord = keepRecord || !a.s.plan.Tidied && (kept || a.s.plan.Unrecorded)`,
 			in: "test/virtual", test: "TestAnOverwrittenRecordIsPutBack", says: "the record is not put back",
 		},
 		{
@@ -85,7 +85,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "deletion-not-recorded",
-			changed: `Released: removes && (MUTATED || len(object.List(p.seen.Raw(), "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete),`,
+			changed: `Released: removes && (MUTATED || len(object.List(c.s.seen.Raw(), "metadata", "finalizers")) == 1 && c.s.plan.Cause == cause.Delete),`,
 			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
 		},
 	}...)

@@ -14,21 +14,21 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "late-arrival-is-lost",
-			changed: `if !p.memory.older && !MUTATED {`,
+			changed: `if !s.memory.older && !MUTATED {`,
 			in:      "test/virtual", test: "TestAnObjectThatArrivesLateIsNotLost", says: "late: handlers ran []",
 		},
 		{
-			name: "lost-by-old-list", changed: `lost := !MUTATED && p.plan.Cause == cause.Lost`,
+			name: "lost-by-old-list", changed: `lost := !MUTATED && d.s.plan.Cause == cause.Lost`,
 			in: "test/virtual", test: "TestAFirstListThatIsOldLosesNoRecord", says: "a record counts as lost",
 		},
 		{
 			name:    "lost-is-created",
-			changed: `return !MUTATED && p.r.Store.Covers(p.books())`,
+			changed: `return !MUTATED && s.r.Store.Covers(s.books())`,
 			in:      "test/virtual", test: others, says: twice,
 		},
 		{
 			name:    "terminating-holds",
-			changed: `if !MUTATED && p.seen.Deleting() {`,
+			changed: `if !MUTATED && s.seen.Deleting() {`,
 			in:      "test/virtual", test: others, says: twice,
 		},
 		{name: "newer-record-is-missing", changed: `if !MUTATED { LINE }`, in: "test/virtual", test: others, says: twice},
@@ -39,7 +39,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "waiting-is-a-pass",
-			changed: `if MUTATED && err == nil { p.r.FirstList.passed(key) }; LINE`,
+			changed: `if MUTATED && err == nil { r.FirstList.Done(key) }; LINE`,
 			in:      "test/virtual", test: "TestAnObjectThatWaitsForAnIndexWasThereBefore", says: `handlers ran ["make (create, attempt 1)"]`,
 		},
 		{name: "starved-by-live-changes", changed: `if !MUTATED { LINE }`, in: "test/virtual", test: beside, says: "waits: handlers ran []"},

@@ -11,13 +11,13 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // Hooks are functions of package einmal. Their argument operator is an *einmal.Operator.
 type Hooks struct {
 	// Observe makes the operator report each attempt, and log to the logger. It returns what the operator declares.
-	Observe func(operator any, onAttempt func(declared.Attempt), log *slog.Logger) declared.Operator
+	Observe func(operator any, onAttempt func(declaration.Attempt), log *slog.Logger) declaration.Operator
 	// StretchElection multiplies the times of the operator's election, so that fewer requests renew the Lease.
 	StretchElection func(operator any, times int)
 	// SetWatchSilence sets how long a watch may deliver nothing before it is opened again.

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // noteAttempt keeps in mind which attempts are running.
-func (p *Process) noteAttempt(attempt declared.Attempt) {
+func (p *Process) noteAttempt(attempt declaration.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ended := attempt.Outcome != ""
@@ -24,14 +24,14 @@ func (p *Process) noteAttempt(attempt declared.Attempt) {
 
 // attemptsAt returns the running attempts that may have come to a point. The context of a request names the handler; effects have none. If several
 // objects are being handled and the point names some of them, only their attempts are returned.
-func (p *Process) attemptsAt(what string) []declared.Attempt {
+func (p *Process) attemptsAt(what string) []declaration.Attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	by := ""
 	if !isEffect(what) {
 		_, by, _ = strings.Cut(what, byHandler)
 	}
-	var all, named []declared.Attempt
+	var all, named []declaration.Attempt
 	for attempt := range p.running {
 		if by != "" && by != attempt.Handler {
 			continue
@@ -48,7 +48,7 @@ func (p *Process) attemptsAt(what string) []declared.Attempt {
 }
 
 // objectsOf returns the objects that attempts handle, with their kinds.
-func objectsOf(attempts []declared.Attempt) map[types.NamespacedName]schema.GroupVersionKind {
+func objectsOf(attempts []declaration.Attempt) map[types.NamespacedName]schema.GroupVersionKind {
 	objects := map[types.NamespacedName]schema.GroupVersionKind{}
 	for _, attempt := range attempts {
 		objects[attempt.Object] = attempt.Kind

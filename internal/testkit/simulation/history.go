@@ -9,20 +9,20 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // history is what the processes of an operator did in one run.
 type history struct {
 	mu     sync.Mutex
-	calls  []declared.Attempt
+	calls  []declaration.Attempt
 	writes []Request
 	values map[string][]digest
 	// effects counts the successful calls of effects that are not idempotent.
 	effects map[string]int
 	// callers are the attempts that may have called an effect, by the name of the effect. An attempt has no number and no outcome here. The zero
 	// value stands for a caller that is no attempt of a handler, such as a daemon.
-	callers map[string][]declared.Attempt
+	callers map[string][]declaration.Attempt
 	// rights are those that were used, refused the requests for which one was missing.
 	rights  map[string]bool
 	refused []string
@@ -35,7 +35,7 @@ type history struct {
 // digest stands for a value: values may be secret, and are neither kept nor shown.
 type digest [sha256.Size]byte
 
-func (h *history) called(attempt declared.Attempt) {
+func (h *history) called(attempt declaration.Attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = append(h.calls, attempt)
@@ -85,14 +85,14 @@ func (h *history) effect(name string) {
 }
 
 // noteCallers notes attempts that may have called an effect.
-func (h *history) noteCallers(name string, attempts []declared.Attempt) {
+func (h *history) noteCallers(name string, attempts []declaration.Attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.callers == nil {
-		h.callers = map[string][]declared.Attempt{}
+		h.callers = map[string][]declaration.Attempt{}
 	}
 	if len(attempts) == 0 {
-		attempts = []declared.Attempt{{}}
+		attempts = []declaration.Attempt{{}}
 	}
 	for _, attempt := range attempts {
 		if !slices.Contains(h.callers[name], attempt) {
@@ -119,7 +119,7 @@ func (h *history) set(name string, value any) {
 }
 
 // Calls are all attempts so far, in order.
-func (w *World) Calls() []declared.Attempt {
+func (w *World) Calls() []declaration.Attempt {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return slices.Clone(w.history.calls)
@@ -152,7 +152,7 @@ func (w *World) Effects() map[string]int {
 
 // Callers returns the attempts that may have called an effect, by the name of the effect, without their numbers and outcomes. The zero value stands
 // for a caller that is no attempt of a handler, such as a daemon.
-func (w *World) Callers() map[string][]declared.Attempt {
+func (w *World) Callers() map[string][]declaration.Attempt {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return maps.Clone(w.history.callers)

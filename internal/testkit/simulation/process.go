@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
@@ -58,11 +58,11 @@ type Process struct {
 	lines  map[*stream]struct{}
 	joined sync.WaitGroup
 	// running are the attempts of handlers that have begun and not ended.
-	running map[declared.Attempt]bool
+	running map[declaration.Attempt]bool
 }
 
 func newProcess(w *World, apart bool) *Process {
-	return &Process{world: w, apart: apart, died: make(chan struct{}), lines: map[*stream]struct{}{}, running: map[declared.Attempt]bool{}}
+	return &Process{world: w, apart: apart, died: make(chan struct{}), lines: map[*stream]struct{}{}, running: map[declaration.Attempt]bool{}}
 }
 
 // dead reports whether the process has crashed.
@@ -130,7 +130,7 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	return nil
 }
 
-func (p *Process) onAttempt(attempt declared.Attempt) {
+func (p *Process) onAttempt(attempt declaration.Attempt) {
 	if p.dead() || p.apart {
 		return
 	}
@@ -156,7 +156,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip answers a request.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (p *Process) options(declared declared.Operator) ctrl.Options {
+func (p *Process) options(declared declaration.Operator) ctrl.Options {
 	anyName := true
 	return ctrl.Options{
 		Logger:         logr.FromSlogHandler(slog.DiscardHandler), // The zero Logger would be the operator's.

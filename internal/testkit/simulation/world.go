@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
@@ -67,7 +67,7 @@ type World struct {
 
 	setup    Setup
 	mapper   meta.RESTMapper
-	declared declared.Operator
+	declared declaration.Operator
 	history  history
 
 	stop    context.CancelFunc // of the operator that runs; nil while none does

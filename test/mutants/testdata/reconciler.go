@@ -14,21 +14,21 @@ import (
 )
 
 // asMarked is the state of an object that has the finalizer already.
-func (p *pass) asMarked() handler.State {
-	state := p.state()
+func (s *subject) asMarked() handler.State {
+	state := s.state()
 	state.Marked = true
 	return state
 }
 
 // markLate adds the finalizer when the handlers have run.
-func (p *pass) markLate(ctx context.Context) {
-	_ = p.mark(ctx)
+func (l *loop) markLate(ctx context.Context) {
+	_ = l.mark(ctx)
 }
 
 // saveEarly saves that a handler is done which has not run yet.
-func (p *pass) saveEarly(ctx context.Context, w *work, run handler.Run) {
+func (a caller) saveEarly(ctx context.Context, w *work, run handler.Run) {
 	w.journal.Add(journal.Attempt{Run: run, Seen: w.journal.Current(), At: time.Now(), Result: handler.Result{Outcome: record.Done}}, nil)
-	_ = p.flush(ctx, w)
+	_ = a.flush(ctx, w)
 }
 
 // uncounted forgets the attempts.
@@ -41,10 +41,10 @@ func uncounted(found *record.Record) *record.Record {
 }
 
 // replaceStatus writes the whole status as this pass knows it.
-func (p *pass) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
-	edits = append(slices.Clone(edits), patch.Edit{Path: p.view.Description.Carrier.Path(p.r.Settings.Identity), Value: text})
-	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(p.seen.Raw(), edits)["status"]}
-	answer, _ := p.r.Server.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
+func (c committer) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
+	edits = append(slices.Clone(edits), patch.Edit{Path: c.s.view.Description.Carrier.Path(c.s.r.Settings.Identity), Value: text})
+	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(c.s.seen.Raw(), edits)["status"]}
+	answer, _ := c.s.r.Server.Patch(ctx, c.s.key, journal.Status, []patch.Operation{whole})
 	return answer
 }
 

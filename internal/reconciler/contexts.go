@@ -5,10 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/declared"
+	"github.com/einmal-operators/einmal/internal/declaration"
 )
 
 // errGraceOver is why the contexts of handlers end when the operator stops.
@@ -17,7 +15,7 @@ var errGraceOver = errors.New("the operator is stopping and its shutdown timeout
 // detached is the context of a reconciliation and of what it saves: it ends with the stop margin, but at once where another replica
 // may act. The contexts of handlers end before that: see attempting.
 func (r *Reconciler) detached(parent context.Context) (context.Context, context.CancelFunc) {
-	return r.outlasting(parent, r.Settings.Grace+declared.StopMargin) // mutant: saved-in-the-stop-margin
+	return r.outlasting(parent, r.Settings.Grace+declaration.StopMargin) // mutant: saved-in-the-stop-margin
 }
 
 // outlasting is a context that ends some time after another one, or at once where another replica may act.
@@ -55,12 +53,4 @@ func (r *Reconciler) attempting(ctx context.Context) (context.Context, context.C
 // process makes it again, with the steps that are done.
 func (r *Reconciler) interrupted(run handler.Run, err error) bool {
 	return run.Recorded() && r.attempts.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errGraceOver))
-}
-
-// resultOf is what counts of an attempt that has ended.
-func (p *pass) resultOf(run handler.Run, err error) handler.Result {
-	if p.r.interrupted(run, err) {
-		return handler.Result{Outcome: record.Pending}
-	}
-	return attempt.Judge(run, p.memory.uid, err)
 }

@@ -1,4 +1,4 @@
-package declared
+package declaration
 
 import (
 	"context"
@@ -32,5 +32,5 @@ type Operator struct {
 	Rights Rights
 }
 
-// Event is what handlers of the events of a watch are declared for. No pass has it for its cause.
+// Event is what handlers of the events of a watch are declared for. No reconciliation has it as its cause.
 const Event cause.Cause = "event"

@@ -1,4 +1,4 @@
-package declared
+package declaration
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,5 +46,5 @@ type Index struct {
 	Size func() int
 }
 
-// Indexing is what an index is declared for. No pass has it for its cause.
+// Indexing is what an index is declared for. No reconciliation has it as its cause.
 const Indexing cause.Cause = "index"

@@ -1,4 +1,4 @@
-package declared
+package declaration
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"

@@ -1,4 +1,4 @@
-package declared
+package declaration
 
 import (
 	"log/slog"
