@@ -23,6 +23,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/logging"
 )
 
@@ -270,7 +271,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Metrics: op.counted, WatchErrors: &op.watchErrors, Problems: &op.problems, WatchHealth: op.watchHealth, NamespacedCache: kube.NamespacedCacheOf(mgr.GetCache()), Tolerance: op.tolerance,
+		Metrics: op.counted, WatchErrors: &op.watchErrors, Informers: &kindloop.Informers{Cache: mgr.GetCache()}, Problems: &op.problems, WatchHealth: op.watchHealth, NamespacedCache: kube.NamespacedCacheOf(mgr.GetCache()), Tolerance: op.tolerance,
 		RecordOwners: op.records,
 		Startup:      op.activities.startup, Cleanup: op.activities.cleanup,
 	}

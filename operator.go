@@ -21,7 +21,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
-	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/logging"
 	"github.com/einmal-operators/einmal/internal/register"
 )
@@ -62,7 +62,7 @@ type Operator struct {
 	// lease is what replicas are elected by; nil where they are not, or by another program's manager.
 	lease *kube.Leadership
 	// watchErrors receives the failures of watches from the cache. watchHealth has the health of each watch.
-	watchErrors engine.WatchErrors
+	watchErrors kindloop.WatchErrors
 	watchHealth *kube.WatchHealth
 	counted     *metrics.Metrics
 	// problems logs why the API server cannot be used.

@@ -72,7 +72,7 @@ func (k *keeper) noteListed(listed any) {
 	if !is {
 		return
 	}
-	before := k.state.reconciled.Objects.Delivered(client.ObjectKeyFromObject(now))
+	before := k.state.Objects.Delivered(client.ObjectKeyFromObject(now))
 	switch {
 	case before == nil:
 		k.noteEvent(objects.Listed, listed)
@@ -83,11 +83,11 @@ func (k *keeper) noteListed(listed any) {
 
 // catchUp delivers, after the first list, the deletion of objects that are gone, and reconciles all that are remembered.
 func (k *keeper) catchUp() {
-	for _, gone := range k.state.reconciled.Objects.NotListed() {
+	for _, gone := range k.state.Objects.NotListed() {
 		k.noteEvent(objects.Deleted, gone)
 		enqueue(k.queue, gone)
 	}
-	for _, key := range k.state.reconciled.Objects.Keys() {
+	for _, key := range k.state.Objects.Keys() {
 		k.wake(key)
 	}
 }

@@ -3,13 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 )
 
 // errUnknownKinds keeps an operator from being ready that has not asked yet.
@@ -25,20 +25,27 @@ func (o *Operator) serveChosen(ctx context.Context) {
 	c.run(ctx)
 }
 
-// serveOne handles the objects of a chosen kind until the context ends. What fails is tried again: the other kinds go on.
+// serveOne handles the objects of a chosen kind until the context ends. What fails is tried again: the other kinds go on. Whether the kind is still served,
+// the chooser sees.
 func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 	o.cachedTypes.Add(one.GVK, one.New())
-	for ctx.Err() == nil {
-		found, err := o.discover(ctx, one.Kind)
+	l := o.loopOf(one.Kind)
+	l.Serve = func(ctx context.Context, found kube.Description) error {
+		return o.handle(ctx, one.Kind, found, one.state)
+	}
+	l.Vanished = func(context.Context, kube.Description) error {
+		o.Settings.Log.Info("restarting the watch of kind", "kind", one.GVK.Kind, "apiVersion", one.GVK.GroupVersion().String())
+		one.state.TakeUp(one.Relations)
+		return nil
+	}
+	for {
+		err := l.Run(ctx)
 		if err == nil {
-			err = o.handle(ctx, one.Kind, found, one.kindState)
-		}
-		if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 			return
 		}
-		o.report(one.GVK.String(), fmt.Sprint(err))
+		o.report(one.GVK.String(), err.Error())
 		o.Settings.Log.Error("cannot serve kind, will retry", "kind", one.GVK.Kind, "error", err)
-		again := time.NewTimer(lookEvery)
+		again := time.NewTimer(kindloop.Every)
 		select {
 		case <-ctx.Done():
 		case <-again.C:
@@ -53,14 +60,12 @@ func (o *Operator) letGo(ctx context.Context, one *chosen) {
 	o.cachedTypes.Remove(one.GVK)
 	if !shared {
 		o.cachedTypes.RemoveCached(one.GVK, one.New())
-		if err := o.Cache.RemoveInformer(ctx, one.New()); err != nil {
+		if err := o.Informers.Remove(ctx, one.GVK, one.New()); err != nil {
 			o.Settings.Log.Debug("cannot remove informer", "kind", one.GVK.Kind, "error", err)
 		}
 	}
 	if !o.watches(one.GVK, func(declaration.Watched) bool { return true }) {
-		resource := schema.GroupResource{Group: one.GVK.Group, Resource: one.assigned.Plural}.String()
-		o.WatchHealth.Forget(resource)
-		o.Metrics.Unwatched(o.Settings.Identity, resource)
+		o.unwatched(one.GVK, one.assigned.Plural)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,6 +13,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/selection"
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
+	"github.com/einmal-operators/einmal/internal/reconciler"
 )
 
 // lookAgain is how often discovery is asked what selections choose, when nothing is missing and no watch is in trouble.
@@ -28,7 +30,7 @@ type chooser struct {
 	discovery kube.DiscoveryCache
 	running   map[schema.GroupKind]*chosen
 	// resting is what is known of kinds that are served and not chosen any more.
-	resting   map[schema.GroupKind]*kindState
+	resting   map[schema.GroupKind]*reconciler.State
 	reported  map[string]string
 	unsettled bool
 	ended     chan struct{}
@@ -45,23 +47,23 @@ type chooser struct {
 type chosen struct {
 	declaration.Kind
 
-	assigned  selection.Assigned
-	kindState *kindState
-	stop      context.CancelFunc
-	stopped   bool
-	done      chan struct{}
+	assigned selection.Assigned
+	state    *reconciler.State
+	stop     context.CancelFunc
+	stopped  bool
+	done     chan struct{}
 }
 
 func newChooser(o *Operator) *chooser {
 	return &chooser{
 		operator: o, discovery: kube.DiscoveryCache{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
-		unknown: errUnknownKinds, resting: map[schema.GroupKind]*kindState{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
+		unknown: errUnknownKinds, resting: map[schema.GroupKind]*reconciler.State{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
 	}
 }
 
 // run looks again and again, until the context ends and nothing is served any more.
 func (c *chooser) run(ctx context.Context) {
-	heard, end := c.operator.WatchErrors.listen()
+	heard, end := c.operator.WatchErrors.Listen()
 	defer end()
 	defer c.serving.Wait()
 	ticker := time.NewTicker(lookAgain)
@@ -69,7 +71,7 @@ func (c *chooser) run(ctx context.Context) {
 	for {
 		c.look(ctx)
 		if ticker.Reset(lookAgain); c.unsettled {
-			ticker.Reset(lookEvery)
+			ticker.Reset(kindloop.Every)
 		}
 		select {
 		case <-ctx.Done():
@@ -111,7 +113,7 @@ func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 	for name, one := range c.running {
 		now, is := wanted[name]
 		same := is && one.GVK.Version == now.Version && slices.Equal(one.assigned.By, now.By)
-		if one.stopped || same && !one.kindState.ended() {
+		if one.stopped || same {
 			continue
 		}
 		one.stopped = true
@@ -138,13 +140,13 @@ func (c *chooser) reap(ctx context.Context) {
 		}
 		c.release(ctx, one)
 		delete(c.running, name)
-		c.resting[name] = one.kindState
+		c.resting[name] = one.state
 	}
 }
 
 // forget forgets what was known of kinds that are not served any more: their objects are gone.
 func (c *chooser) forget(served []selection.Resource) {
-	maps.DeleteFunc(c.resting, func(name schema.GroupKind, _ *kindState) bool {
+	maps.DeleteFunc(c.resting, func(name schema.GroupKind, _ *reconciler.State) bool {
 		return !slices.ContainsFunc(served, func(r selection.Resource) bool { return r.Group == name.Group && r.Kind == name.Kind })
 	})
 }
@@ -158,19 +160,19 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 		}
 		before := c.resting[name]
 		if delete(c.resting, name); before == nil {
-			before = &kindState{}
+			before = &reconciler.State{}
 		}
 		c.begin(ctx, one, before)
 	}
 }
 
-func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *kindState) {
+func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *reconciler.State) {
 	ctx, cancel := context.WithCancel(ctx)
 	kind := declaration.Join(c.operator.Selections, assigned)
-	before.reconciled.Objects.KeepDelivered(len(kind.Observers) > 0)
-	before.reconciled.TakeUp(kind.Relations)
+	before.Objects.KeepDelivered(len(kind.Observers) > 0)
+	before.TakeUp(kind.Relations)
 	one := &chosen{
-		Kind: kind, assigned: assigned, kindState: before, stop: cancel, done: make(chan struct{}),
+		Kind: kind, assigned: assigned, state: before, stop: cancel, done: make(chan struct{}),
 	}
 	c.running[kind.GVK.GroupKind()] = one
 	c.serving.Go(func() {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -16,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
@@ -47,10 +47,11 @@ type follower struct {
 	vanished func()
 	// begun is closed when it is known whether there is a list to wait for. late: there was not, since the kind was not
 	// served then.
-	begun        chan struct{}
-	late         atomic.Bool
-	known        func()
-	shared       cache.Informer
+	begun chan struct{}
+	late  atomic.Bool
+	known func()
+	// removed is closed when other code removes the informer.
+	removed      <-chan struct{}
 	registration toolscache.ResourceEventHandlerRegistration
 	// complete: every object of the first list has been delivered.
 	complete atomic.Bool
@@ -70,62 +71,57 @@ func newFollower(o *Operator, watched declaration.Watched, changed func(change))
 
 // follow follows the objects of the kind whenever it is served, until the context ends.
 func (f *follower) follow(ctx context.Context) {
-	for f.begin(ctx) && f.operator.awaitVanishing(ctx, declaration.Kind{GVK: f.GVK}) {
-		f.complete.Store(false)
-		f.late.Store(true)
-		f.vanished()
-		f.operator.Settings.Log.Warn("related kind no longer served", "kind", f.GVK.Kind)
-		f.letGo(ctx)
+	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
+	l := kindloop.Loop{
+		Kind: f.GVK, Errors: f.operator.WatchErrors, Served: f.operator.served(f.GVK),
+		Find: func(context.Context) (kube.Description, error) {
+			err := f.register(ctx)
+			if err == nil {
+				f.known()
+			}
+			return kube.Description{}, err
+		},
+		Waiting: func(err error, news bool) {
+			if f.operator.report(f.Place(), err.Error()); news {
+				f.logAwaited(log, err)
+			}
+			if errors.Is(err, kube.ErrNotServed) {
+				f.late.Store(true) // Where there is no kind there are no objects to wait for.
+				f.known()
+			}
+		},
+		Serve: func(ctx context.Context, _ kube.Description) error {
+			select {
+			case <-ctx.Done():
+			case <-f.removed:
+			}
+			return nil
+		},
+		Vanished: func(ctx context.Context, _ kube.Description) error {
+			f.complete.Store(false)
+			f.late.Store(true)
+			f.vanished()
+			log.Warn("related kind no longer served")
+			f.removeInformer(ctx)
+			return nil
+		},
 	}
+	_ = l.Run(ctx) // It has no errors of its own.
 }
 
-// letGo lets go of the informer of a kind that has vanished. That of a handled kind is its keeper's: it is waited for.
-func (f *follower) letGo(ctx context.Context) {
-	if !f.operator.handles(f.GVK) {
-		if err := f.operator.Cache.RemoveInformer(ctx, f.New()); err != nil {
-			f.operator.Settings.Log.Debug("cannot remove informer", "kind", f.GVK.Kind, "error", err)
+// removeInformer removes the informer of a kind that has vanished. That of a handled kind is its keeper's: it is waited for.
+func (f *follower) removeInformer(ctx context.Context) {
+	if f.operator.handles(f.GVK) {
+		select {
+		case <-ctx.Done():
+		case <-f.removed:
 		}
-		f.operator.undecodables.clear(f.GVK)
 		return
 	}
-	ticker := time.NewTicker(lookSoon)
-	defer ticker.Stop()
-	for !f.shared.IsStopped() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	if err := f.operator.Informers.Remove(ctx, f.GVK, f.New()); err != nil {
+		f.operator.Settings.Log.Debug("cannot remove informer", "kind", f.GVK.Kind, "error", err)
 	}
-}
-
-// begin registers with the informer of the kind as soon as the kind is served. It is false when the context ends before.
-func (f *follower) begin(ctx context.Context) bool {
-	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	logged := ""
-	for {
-		err := f.register(ctx)
-		if err == nil {
-			f.known()
-			return true
-		}
-		f.operator.report(f.Place(), err.Error())
-		if logged != err.Error() && ctx.Err() == nil {
-			f.logAwaited(log, err)
-			logged = err.Error()
-		}
-		if errors.Is(err, kube.ErrNotServed) {
-			f.late.Store(true) // Where there is no kind there are no objects to wait for.
-			f.known()
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-	}
+	f.operator.undecodables.clear(f.GVK)
 }
 
 // logAwaited logs why a related kind is not served yet.
@@ -141,7 +137,7 @@ func (f *follower) register(ctx context.Context) error {
 		return err
 	}
 	f.operator.report(f.Place(), "its objects are not listed yet")
-	shared, err := f.operator.Cache.GetInformer(ctx, f.New(), cache.BlockUntilSynced(false))
+	shared, removed, err := f.operator.Informers.Get(ctx, f.GVK, f.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)
 	}
@@ -175,7 +171,7 @@ func (f *follower) register(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)
 	}
-	f.shared = shared
+	f.removed = removed
 	if !f.late.Load() {
 		f.registration = registration
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/reconciler"
@@ -20,32 +20,20 @@ import (
 	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
-// kindState is what a process remembers of the objects of one kind. It outlives a keeper when the kind is watched in another version: the
-// objects are the same.
-type kindState struct {
-	reconciled reconciler.State
-	// shared is the informer that feeds the queue, nil before there is one.
-	shared atomic.Pointer[cache.Informer]
-}
-
-// ended reports whether other code has ended the watch.
-func (s *kindState) ended() bool {
-	shared := s.shared.Load()
-	return shared != nil && (*shared).IsStopped()
-}
-
 // keeper has what the objects of one kind are handled with: the informer fills its queue, from which the reconciler gets one object at a time per name.
 type keeper struct {
 	settings declaration.Settings
 	kind     declaration.Kind
 	views    schemaview.Current
 	cache    cache.Cache
-	state    *kindState
+	// state is what the process remembers of the objects.
+	state *reconciler.State
 	// relatedWatch has the indexes of the kind; nil if there are none and no handler of another kind watches it.
 	relatedWatch *relatedWatch
 	startup      objects.FirstList
 	store        *kindstore.State
 	namespaces   *kube.NamespacedCache
+	informers    *kindloop.Informers
 	undecodables *undecodables
 	// reports is for all objects of the kind.
 	reports *report.Kind
@@ -58,10 +46,10 @@ type keeper struct {
 }
 
 // newKeeper returns what handles the objects of a kind.
-func newKeeper(o *Operator, kind declaration.Kind, found kube.Description, before *kindState) *keeper {
+func newKeeper(o *Operator, kind declaration.Kind, found kube.Description, before *reconciler.State) *keeper {
 	k := &keeper{
 		state: before, settings: o.Settings, kind: kind, cache: o.Cache,
-		election: o.Election, undecodables: o.undecodables, relatedWatch: o.relatedWatches[kind.GVK], namespaces: o.NamespacedCache, end: o.end,
+		election: o.Election, undecodables: o.undecodables, relatedWatch: o.relatedWatches[kind.GVK], namespaces: o.NamespacedCache, informers: o.Informers, end: o.end,
 	}
 	k.reports = &report.Kind{
 		Identity: o.Settings.Identity, GVK: kind.GVK, Log: o.Settings.Log.With("kind", kind.GVK.Kind), Events: o.events,
@@ -76,7 +64,7 @@ func newKeeper(o *Operator, kind declaration.Kind, found kube.Description, befor
 // reconcilerOptions returns what the reconciler needs of the kind.
 func (k *keeper) reconcilerOptions(o *Operator) reconciler.Options {
 	return reconciler.Options{
-		Settings: k.settings, Kind: k.kind, Views: &k.views, State: &k.state.reconciled, FirstList: &k.startup, Store: k.store,
+		Settings: k.settings, Kind: k.kind, Views: &k.views, State: k.state, FirstList: &k.startup, Store: k.store,
 		Server: kube.Objects{Client: o.Live, Kind: k.kind.GVK, Owner: k.settings.Identity}, Cache: k.cache, Reports: k.reports, RecordOwners: o.RecordOwners,
 		Wake: k.wake,
 		WakeAfter: func(key types.NamespacedName, d time.Duration) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 )
 
 // keyed lets the keeper of Secrets make keyed digests. It waits for the key, however long that takes: without it nothing
@@ -18,7 +19,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 		return nil
 	}
 	stored := kube.DigestKey{Client: o.Live, Place: o.Settings.StatePlace(), Owner: o.Settings.Identity}
-	retry := time.NewTicker(lookEvery)
+	retry := time.NewTicker(kindloop.Every)
 	defer retry.Stop()
 	reported := ""
 	for {

@@ -12,7 +12,7 @@ func (k *keeper) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
 	if is && (len(k.kind.Observers) > 0 && !k.undecodables.failed(of) || kind == objects.Deleted) {
 		next := objects.Event{Kind: kind, Object: known}
-		k.state.reconciled.Objects.PutEvent(client.ObjectKeyFromObject(known), next)
+		k.state.Objects.PutEvent(client.ObjectKeyFromObject(known), next)
 	}
 }
 

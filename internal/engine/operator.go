@@ -15,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -31,15 +32,17 @@ type Operator struct {
 	// Startup handlers run before anything is served, Cleanup handlers when no other handler runs any more.
 	Startup, Cleanup []declaration.Activity
 	// Live reads and writes without a cache.
-	Live      client.Client
-	Cache     cache.Cache
+	Live  client.Client
+	Cache cache.Cache
+	// Informers are those of the cache.
+	Informers *kindloop.Informers
 	Discovery discovery.DiscoveryInterface
 	// EventSink writes events; nil for none.
 	EventSink *kube.EventSink
 	Metrics   *metrics.Metrics
 	Election  Election
 	// WatchErrors signals that watches have failed.
-	WatchErrors *WatchErrors
+	WatchErrors *kindloop.WatchErrors
 	// Problems logs why the API server cannot be used; nil for no log.
 	Problems *kube.ProblemLog
 	// WatchHealth has the health of each watch, NamespacedCache the namespaces that exist; nil if unknown.

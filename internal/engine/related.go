@@ -81,7 +81,7 @@ func (r *relatedSource) wake(by change) {
 			key, served := r.keyOf(name, related)
 			if served && !slices.Contains(woken, key) {
 				woken = append(woken, key)
-				r.keeper.state.reconciled.Objects.PutTrigger(key, r.relation.Handler, trigger)
+				r.keeper.state.Objects.PutTrigger(key, r.relation.Handler, trigger)
 				r.keeper.reports.Metrics.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
 				r.queue.Add(reconcile.Request{NamespacedName: key})
 			}

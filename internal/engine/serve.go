@@ -13,15 +13,14 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/reconciler"
 )
 
-// How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
+// How long the first list of a kind may take (readiness tells of it; the
 // operator goes on with its other kinds), and the back-off of reconciliations that fail as a whole.
 const (
-	lookEvery       = time.Second
 	watchPatience   = 5 * time.Second // how long a watch may fail before readiness tells of it
-	lookSoon        = lookEvery / 10  // for a schema that is about to be published
 	listPatience    = 10 * 365 * 24 * time.Hour
 	promoteEvery    = time.Second // how often objects of the first list are moved up among live changes
 	firstPassRetry  = 200 * time.Millisecond
@@ -30,44 +29,68 @@ const (
 
 // serve handles the objects of a kind whenever the kind is served: its definition can come, go and come back.
 func (o *Operator) serve(ctx context.Context, kind declaration.Kind) error {
-	for {
-		found, err := o.discover(ctx, kind)
-		if err != nil {
-			return err
-		}
-		vanished, err := o.serveAsLongAsServed(ctx, kind, found)
-		if err != nil || !vanished {
-			return err
-		}
+	l := o.loopOf(kind)
+	l.Serve = func(ctx context.Context, found kube.Description) error {
+		return o.handle(ctx, kind, found, &reconciler.State{})
+	}
+	l.Vanished = func(ctx context.Context, found kube.Description) error {
 		o.Settings.Log.Warn("kind no longer served, handlers paused until it returns", "kind", kind.GVK.Kind)
-		if err := o.Cache.RemoveInformer(ctx, kind.New()); err != nil {
+		if err := o.Informers.Remove(ctx, kind.GVK, kind.New()); err != nil {
 			return fmt.Errorf("remove informer: %w", err)
 		}
 		o.undecodables.clear(kind.GVK)
-		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
-		o.WatchHealth.Forget(resource)
-		o.Metrics.Unwatched(o.Settings.Identity, resource)
+		o.unwatched(kind.GVK, found.Resource)
+		return nil
+	}
+	l.Served = o.served(kind.GVK)
+	return l.Run(ctx)
+}
+
+// loopOf returns a loop that waits until a kind can be handled.
+func (o *Operator) loopOf(kind declaration.Kind) kindloop.Loop {
+	return kindloop.Loop{
+		Kind: kind.GVK, Errors: o.WatchErrors,
+		Find: func(ctx context.Context) (kube.Description, error) { return kube.Describe(ctx, o.Discovery, kind.GVK) },
+		Waiting: func(err error, news bool) {
+			if o.report(kind.GVK.String(), err.Error()); news {
+				o.logAwaited(kind, err)
+			}
+		},
 	}
 }
 
-// serveAsLongAsServed handles the objects of a kind until the context ends, or the kind vanishes.
-func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declaration.Kind, found kube.Description) (vanished bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	gone := make(chan bool, 1)
-	go func() {
-		gone <- o.awaitVanishing(ctx, kind)
-		cancel()
-	}()
-	if err := o.handle(ctx, kind, found, &kindState{}); err != nil && !errors.Is(err, context.Canceled) {
-		return false, err
+// served returns a function that returns kube.ErrNotServed if the kind is not served.
+func (o *Operator) served(kind schema.GroupVersionKind) func(context.Context) error {
+	return func(ctx context.Context) error { return kube.Served(ctx, o.Discovery, kind) }
+}
+
+// unwatched removes what is known of the watch of a kind.
+func (o *Operator) unwatched(kind schema.GroupVersionKind, resource string) {
+	name := schema.GroupResource{Group: kind.Group, Resource: resource}.String()
+	o.WatchHealth.Forget(name)
+	o.Metrics.Unwatched(o.Settings.Identity, name)
+}
+
+// logAwaited logs why a kind is not served yet.
+func (o *Operator) logAwaited(kind declaration.Kind, err error) {
+	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String())
+	switch {
+	case errors.Is(err, kube.ErrNoSchema):
+		log.Warn("kind has no published OpenAPI schema, waiting for it", "error", err,
+			"remedy", "check that the API server of the kind publishes OpenAPI v3 schemas")
+	case errors.Is(err, kube.ErrNotServed):
+		log.Warn("kind not served, waiting for it", "error", err,
+			"remedy", "install its CustomResourceDefinition: pipe the output of the command crds to kubectl apply -f -")
+	case o.Problems.Report(log, err): // The problem has its own message.
+	default:
+		log.Warn("cannot look up kind in discovery, will retry", "error", err)
 	}
-	cancel()
-	return <-gone, nil
 }
 
 // handle handles the objects of a kind until the context ends.
-func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube.Description, before *kindState) error {
+func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube.Description, before *reconciler.State) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	k := newKeeper(o, kind, found, before)
 	defer k.reports.Metrics.Close()
 	reconciles, end := reconciler.New(ctx, k.reconcilerOptions(o))
@@ -93,7 +116,7 @@ func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube
 	if err := o.prepare(ctx, k); err != nil {
 		return err
 	}
-	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
+	if err := c.Watch(&informer{keeper: k, removed: cancel, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	for _, related := range relatedSources {
@@ -127,47 +150,4 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 	}
 	go k.store.Run(ctx)
 	return nil
-}
-
-// discover waits until the API server serves the kind, and says so once.
-func (o *Operator) discover(ctx context.Context, kind declaration.Kind) (kube.Description, error) {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	logged, soon := "", watchPatience/lookSoon
-	for {
-		found, err := kube.Describe(ctx, o.Discovery, kind.GVK)
-		if err == nil {
-			return found, nil
-		}
-		o.report(kind.GVK.String(), err.Error())
-		if errors.Is(err, kube.ErrNoSchema) && soon > 0 {
-			soon--
-			ticker.Reset(lookSoon)
-		} else if logged != err.Error() && ctx.Err() == nil {
-			ticker.Reset(lookEvery)
-			o.logAwaited(kind, err)
-			logged = err.Error()
-		}
-		select {
-		case <-ctx.Done():
-			return kube.Description{}, context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
-}
-
-// logAwaited logs why a kind is not served yet.
-func (o *Operator) logAwaited(kind declaration.Kind, err error) {
-	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String())
-	switch {
-	case errors.Is(err, kube.ErrNoSchema):
-		log.Warn("kind has no published OpenAPI schema, waiting for it", "error", err,
-			"remedy", "check that the API server of the kind publishes OpenAPI v3 schemas")
-	case errors.Is(err, kube.ErrNotServed):
-		log.Warn("kind not served, waiting for it", "error", err,
-			"remedy", "install its CustomResourceDefinition: pipe the output of the command crds to kubectl apply -f -")
-	case o.Problems.Report(log, err): // The problem has its own message.
-	default:
-		log.Warn("cannot look up kind in discovery, will retry", "error", err)
-	}
 }

@@ -24,7 +24,8 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // informer feeds the queue from the shared informer of a kind, and lets go of the informer when it stops.
 type informer struct {
 	keeper *keeper
-	// listed is called when every object of the initial list is in the queue.
+	// removed is called when other code removes the informer, listed when every object of the initial list is in the queue.
+	removed      func()
 	listed       func()
 	registration toolscache.ResourceEventHandlerRegistration
 }
@@ -32,12 +33,18 @@ type informer struct {
 // Start registers with the informer and returns at once.
 func (e *informer) Start(ctx context.Context, to queue) error {
 	e.keeper.queue = to
-	shared, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
+	shared, removed, err := e.keeper.informers.Get(ctx, e.keeper.kind.GVK, e.keeper.kind.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
-	e.keeper.state.shared.Store(&shared)
-	e.keeper.state.reconciled.Objects.BeginWatch()
+	go func() {
+		select {
+		case <-removed:
+			e.removed()
+		case <-ctx.Done():
+		}
+	}()
+	e.keeper.state.Objects.BeginWatch()
 	e.keeper.undecodables.begin(e.keeper.kind.GVK)
 	e.keeper.store.SetNarrow(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindloop"
 )
 
 // Standby fills the caches of a replica that waits to be elected, so that it begins at once when it is. It is a Runnable
@@ -18,8 +17,8 @@ import (
 type Standby struct {
 	Operator *Operator
 
-	mu   sync.Mutex
-	cold map[string]string
+	mu       sync.Mutex
+	unsynced map[string]string
 	// chooser looks for what selections choose; nil where there are none.
 	chooser *chooser
 }
@@ -32,29 +31,28 @@ func (s *Standby) Start(ctx context.Context) error {
 	s.Operator.Settings.Log.Info("waiting to be elected as leader", "lease", s.Operator.Election.Lease.Describe())
 	var waiting sync.WaitGroup
 	for _, kind := range s.kinds() {
-		waiting.Go(func() { s.warm(ctx, kind) })
+		waiting.Go(func() { s.sync(ctx, kind) })
 	}
 	if len(s.Operator.Selections) > 0 {
-		waiting.Go(func() { s.warmChosen(ctx) })
+		waiting.Go(func() { s.syncChosen(ctx) })
 	}
 	waiting.Wait()
 	return nil
 }
 
-// warmChosen fills the caches of what selections choose, until this replica is elected: then the operator goes on with them.
-func (s *Standby) warmChosen(ctx context.Context) {
+// syncChosen fills the caches of what selections choose, until this replica is elected: then the operator goes on with them.
+func (s *Standby) syncChosen(ctx context.Context) {
 	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
 	c := newChooser(s.Operator)
 	c.serve = func(ctx context.Context, one *chosen) {
-		s.fill(ctx, declaration.Watched{GVK: one.GVK, New: one.New})
-		<-ctx.Done()
+		_ = s.loopOf(declaration.Watched{GVK: one.GVK, New: one.New}).Run(ctx) // It has no errors of its own.
 	}
 	c.release = func(ctx context.Context, one *chosen) {
 		s.Operator.letGo(ctx, one)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.cold, one.GVK.String())
+		delete(s.unsynced, one.GVK.String())
 	}
 	s.mu.Lock()
 	s.chooser = c
@@ -71,62 +69,58 @@ func (s *Standby) kinds() []declaration.Watched {
 	return all
 }
 
-// warm fills the cache with the objects of a kind whenever it is served, until the replica is elected: then the operator sees
-// to it that what vanishes is let go of.
-func (s *Standby) warm(ctx context.Context, kind declaration.Watched) {
-	for {
-		found, filled := s.fill(ctx, kind)
-		if !filled || !s.awaitVanishing(ctx, kind) {
-			return
+// sync fills the cache with the objects of a kind whenever it is served, until the replica is elected: then the operator sees to it.
+func (s *Standby) sync(ctx context.Context, kind declaration.Watched) {
+	ctx, cancel := s.Operator.Election.before(ctx)
+	defer cancel()
+	l := s.loopOf(kind)
+	l.Served = s.Operator.served(kind.GVK)
+	l.Vanished = func(ctx context.Context, found kube.Description) error {
+		if !s.Operator.Election.waiting() {
+			return nil
 		}
 		s.note(kind, kube.ErrNotServed)
 		s.Operator.Settings.Log.Warn("kind no longer served while waiting to be elected", "kind", kind.GVK.Kind)
-		if err := s.Operator.Cache.RemoveInformer(ctx, kind.New()); err != nil {
+		if err := s.Operator.Informers.Remove(ctx, kind.GVK, kind.New()); err != nil {
 			s.Operator.Settings.Log.Debug("cannot remove informer", "kind", kind.GVK.Kind, "error", err)
 		}
-		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
-		s.Operator.WatchHealth.Forget(resource)
-		s.Operator.Metrics.Unwatched(s.Operator.Settings.Identity, resource)
+		s.Operator.unwatched(kind.GVK, found.Resource)
+		return nil
 	}
+	_ = l.Run(ctx) // It has no errors of its own.
 }
 
-// awaitVanishing returns true when the kind is not served any more, and false when the replica is elected or ends before.
-func (s *Standby) awaitVanishing(ctx context.Context, kind declaration.Watched) bool {
-	ctx, cancel := s.Operator.Election.before(ctx)
-	defer cancel()
-	return s.Operator.awaitVanishing(ctx, declaration.Kind{GVK: kind.GVK}) && s.Operator.Election.waiting()
-}
-
-// fill fills the cache with the objects of a kind as soon as it is served. It is false when the context ends before.
-func (s *Standby) fill(ctx context.Context, kind declaration.Watched) (found kube.Description, filled bool) {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		found, err := kube.Describe(ctx, s.Operator.Discovery, kind.GVK)
-		if err == nil {
-			_, err = s.Operator.Cache.GetInformer(ctx, kind.New(), cache.BlockUntilSynced(true))
-		}
-		s.note(kind, err)
-		if err == nil {
-			return found, true
-		}
-		select {
-		case <-ctx.Done():
-			return kube.Description{}, false
-		case <-ticker.C:
-		}
+// loopOf returns a loop that fills the cache with the objects of a kind.
+func (s *Standby) loopOf(kind declaration.Watched) kindloop.Loop {
+	return kindloop.Loop{
+		Kind: kind.GVK, Errors: s.Operator.WatchErrors,
+		Find: func(ctx context.Context) (kube.Description, error) {
+			found, err := kube.Describe(ctx, s.Operator.Discovery, kind.GVK)
+			if err == nil {
+				_, _, err = s.Operator.Informers.Get(ctx, kind.GVK, kind.New(), cache.BlockUntilSynced(true))
+			}
+			if err == nil {
+				s.note(kind, nil)
+			}
+			return found, err
+		},
+		Waiting: func(err error, _ bool) { s.note(kind, err) },
+		Serve: func(ctx context.Context, _ kube.Description) error {
+			<-ctx.Done()
+			return nil
+		},
 	}
 }
 
 func (s *Standby) note(kind declaration.Watched, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cold == nil {
-		s.cold = map[string]string{}
+	if s.unsynced == nil {
+		s.unsynced = map[string]string{}
 	}
-	s.cold[kind.GVK.String()] = ""
+	s.unsynced[kind.GVK.String()] = ""
 	if err != nil {
-		s.cold[kind.GVK.String()] = err.Error()
+		s.unsynced[kind.GVK.String()] = err.Error()
 	}
 }
 
@@ -137,8 +131,8 @@ func (s *Standby) ready() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	warm := func(kind, name string) error {
-		trouble, known := s.cold[name]
+	synced := func(kind, name string) error {
+		trouble, known := s.unsynced[name]
 		switch {
 		case !known:
 			return fmt.Errorf("%s: its objects are not listed yet", kind)
@@ -148,7 +142,7 @@ func (s *Standby) ready() error {
 		return nil
 	}
 	for _, kind := range s.kinds() {
-		if err := warm(kind.GVK.Kind, kind.GVK.String()); err != nil {
+		if err := synced(kind.GVK.Kind, kind.GVK.String()); err != nil {
 			return err
 		}
 	}
@@ -158,7 +152,7 @@ func (s *Standby) ready() error {
 	case s.chooser == nil:
 		return errUnknownKinds
 	default:
-		return s.chooser.ready(warm)
+		return s.chooser.ready(synced)
 	}
 }
 

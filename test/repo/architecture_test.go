@@ -35,7 +35,7 @@ func rooms() map[string][]string {
 	return map[string][]string{
 		library: {
 			"internal/cli", "internal/crd", "internal/health", "internal/logging", "internal/rbac", "internal/register", "internal/engine",
-			"internal/daemons", "internal/declaration", "internal/attempt", "internal/objects", "internal/edge", "internal/core",
+			"internal/kindloop", "internal/daemons", "internal/declaration", "internal/attempt", "internal/objects", "internal/edge", "internal/core",
 		},
 
 		"internal/cli": {
@@ -68,7 +68,8 @@ func rooms() map[string][]string {
 		"internal/objects":     {"internal/core"},
 		"internal/report":      {"internal/edge", "internal/core"},
 		"internal/reconciler":  {"internal/daemons", "internal/kindstore", "internal/schemaview", "internal/declaration", "internal/attempt", "internal/objects", "internal/report", "internal/edge", "internal/core"},
-		"internal/engine":      {"internal/reconciler", "internal/schemaview", "internal/declaration", "internal/kindstore", "internal/objects", "internal/report", "internal/edge", "internal/core"},
+		"internal/kindloop":    {"internal/edge", "internal/core"},
+		"internal/engine":      {"internal/kindloop", "internal/reconciler", "internal/schemaview", "internal/declaration", "internal/kindstore", "internal/objects", "internal/report", "internal/edge", "internal/core"},
 		"internal/testkit":     {"internal/engine", "internal/declaration", "internal/edge", "internal/core"},
 		"credential":           {library},
 		"credential/ssm":       {"credential"},
@@ -347,7 +348,7 @@ func TestArchitectureTestCatchesPlantedViolations(t *testing.T) {
 		},
 		"testkit stays out of the product": {
 			"p.go", imports("internal/testkit"),
-			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/daemons, internal/declaration, internal/attempt, internal/objects, internal/edge, internal/core"},
+			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/kindloop, internal/daemons, internal/declaration, internal/attempt, internal/objects, internal/edge, internal/core"},
 		},
 		"fixtures stay out of the product": {
 			"einmaltest/p.go", imports("test/fixture"),

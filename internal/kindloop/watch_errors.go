@@ -1,14 +1,10 @@
-package engine
+package kindloop
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
-
-	"github.com/einmal-operators/einmal/internal/declaration"
-	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // WatchErrors signals to all listeners that a watch has failed, whichever it is.
@@ -33,8 +29,8 @@ func (a *WatchErrors) WatchFailed(ctx context.Context, reflector *toolscache.Ref
 	}
 }
 
-// listen returns a channel that yields after a watch was in trouble, until the end is called.
-func (a *WatchErrors) listen() (heard <-chan struct{}, end func()) {
+// Listen returns a channel that yields after a watch was in trouble, until the end is called.
+func (a *WatchErrors) Listen() (heard <-chan struct{}, end func()) {
 	listener := make(chan struct{}, 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,22 +42,5 @@ func (a *WatchErrors) listen() (heard <-chan struct{}, end func()) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.listeners, listener)
-	}
-}
-
-// awaitVanishing returns true when the API server does not serve the kind any more, and false when the context ends before.
-// It asks only when some watch is in trouble.
-func (o *Operator) awaitVanishing(ctx context.Context, kind declaration.Kind) bool {
-	heard, end := o.WatchErrors.listen()
-	defer end()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-heard:
-		}
-		if err := kube.Served(ctx, o.Discovery, kind.GVK); errors.Is(err, kube.ErrNotServed) {
-			return true
-		}
 	}
 }
