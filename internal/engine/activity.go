@@ -15,22 +15,21 @@ import (
 const LeastCleanup = 2 * time.Second
 
 // startUp calls the startup handlers, one after the other. It is false when the context has ended before they were done.
-func (o *Operator) startUp(ctx context.Context) (bool, error) {
-	for _, activity := range o.Startup {
-		if done, err := o.startOne(ctx, activity); !done || err != nil {
+func startUp(ctx context.Context, activities []declaration.Activity, settings declaration.Settings) (bool, error) {
+	for _, activity := range activities {
+		if done, err := startOne(ctx, activity, settings); !done || err != nil {
 			return false, err
 		}
 	}
-	o.begun.Store(true)
 	return ctx.Err() == nil, nil
 }
 
 // startOne calls one startup handler until it neither fails nor asks for another attempt.
-func (o *Operator) startOne(ctx context.Context, activity declaration.Activity) (bool, error) {
-	log := o.Settings.Log.With("handler", activity.ID)
+func startOne(ctx context.Context, activity declaration.Activity, settings declaration.Settings) (bool, error) {
+	log := settings.Log.With("handler", activity.ID)
 	for ctx.Err() == nil {
 		log.Info("startup handler invoked")
-		err := invoke.Run(ctx, o.Settings.AttemptTimeout, activity.Do)
+		err := invoke.Run(ctx, settings.AttemptTimeout, activity.Do)
 		if err == nil {
 			return true, nil
 		}
@@ -54,13 +53,13 @@ func (o *Operator) startOne(ctx context.Context, activity declaration.Activity) 
 }
 
 // cleanUp calls the cleanup handlers, one after the other, until a time. A failure is logged and does not stop the others.
-func (o *Operator) cleanUp(ctx context.Context, until time.Time) {
+func cleanUp(ctx context.Context, until time.Time, activities []declaration.Activity, settings declaration.Settings) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
-	for _, activity := range o.Cleanup {
-		log := o.Settings.Log.With("handler", activity.ID)
+	for _, activity := range activities {
+		log := settings.Log.With("handler", activity.ID)
 		log.Info("cleanup handler invoked")
-		if err := invoke.Run(ctx, o.Settings.AttemptTimeout, activity.Do); err != nil {
+		if err := invoke.Run(ctx, settings.AttemptTimeout, activity.Do); err != nil {
 			log.Error("cleanup handler failed", "error", redact.New().Text(err.Error()))
 		}
 	}

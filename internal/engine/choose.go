@@ -19,9 +19,7 @@ var errUnknownKinds = errors.New("discovery has not succeeded yet")
 func (o *Operator) serveChosen(ctx context.Context) {
 	c := newChooser(o)
 	c.serve, c.release = o.serveOne, o.letGo
-	o.mu.Lock()
-	o.chooser = c
-	o.mu.Unlock()
+	o.chooser.Store(c)
 	c.run(ctx)
 }
 
@@ -43,7 +41,7 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 		if err == nil {
 			return
 		}
-		o.report(one.GVK.String(), err.Error())
+		o.readiness.report(one.GVK.String(), err.Error())
 		o.Settings.Log.Error("cannot serve kind, will retry", "kind", one.GVK.Kind, "error", err)
 		again := time.NewTimer(kindloop.Every)
 		select {
@@ -67,9 +65,7 @@ func (o *Operator) letGo(ctx context.Context, one *chosen) {
 	if !o.watches(one.GVK, func(declaration.Watched) bool { return true }) {
 		o.unwatched(one.GVK, one.assigned.Plural)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.waiting, one.GVK.String())
+	o.readiness.forget(one.GVK.String())
 }
 
 // watches reports whether the kind is watched for the sake of others, in such a form.
@@ -82,14 +78,14 @@ func (o *Operator) watches(kind schema.GroupVersionKind, so func(declaration.Wat
 	return false
 }
 
-// chosenReadyLocked reports whether what selections choose is served.
-func (o *Operator) chosenReadyLocked() error {
-	switch {
+// chosenReady reports whether what selections choose is served.
+func (o *Operator) chosenReady() error {
+	switch chooser := o.chooser.Load(); {
 	case len(o.Selections) == 0:
 		return nil
-	case o.chooser == nil:
+	case chooser == nil:
 		return errUnknownKinds
 	default:
-		return o.chooser.ready(o.readyLocked)
+		return chooser.ready(o.readiness.of)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -73,7 +74,7 @@ func newFollower(o *Operator, watched declaration.Watched, changed func(change))
 func (f *follower) follow(ctx context.Context) {
 	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
 	l := kindloop.Loop{
-		Kind: f.GVK, Errors: f.operator.WatchErrors, Served: f.operator.served(f.GVK),
+		Kind: f.GVK, Errors: f.operator.WatchErrors, Served: served(f.operator.Discovery, f.GVK),
 		Find: func(context.Context) (kube.Description, error) {
 			err := f.register(ctx)
 			if err == nil {
@@ -82,7 +83,7 @@ func (f *follower) follow(ctx context.Context) {
 			return kube.Description{}, err
 		},
 		Waiting: func(err error, news bool) {
-			if f.operator.report(f.Place(), err.Error()); news {
+			if f.operator.readiness.report(f.Place(), err.Error()); news {
 				f.logAwaited(log, err)
 			}
 			if errors.Is(err, kube.ErrNotServed) {
@@ -111,7 +112,8 @@ func (f *follower) follow(ctx context.Context) {
 
 // removeInformer removes the informer of a kind that has vanished. That of a handled kind is its keeper's: it is waited for.
 func (f *follower) removeInformer(ctx context.Context) {
-	if f.operator.handles(f.GVK) {
+	handled := slices.ContainsFunc(f.operator.Kinds, func(kind declaration.Kind) bool { return kind.GVK == f.GVK })
+	if handled {
 		select {
 		case <-ctx.Done():
 		case <-f.removed:
@@ -136,7 +138,7 @@ func (f *follower) register(ctx context.Context) error {
 	if err := kube.Served(ctx, f.operator.Discovery, f.GVK); err != nil {
 		return err
 	}
-	f.operator.report(f.Place(), "its objects are not listed yet")
+	f.operator.readiness.report(f.Place(), "its objects are not listed yet")
 	shared, removed, err := f.operator.Informers.Get(ctx, f.GVK, f.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)
@@ -183,7 +185,7 @@ func (f *follower) register(ctx context.Context) error {
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 			f.complete.Store(true)
-			f.operator.report(f.Place(), "")
+			f.operator.readiness.report(f.Place(), "")
 		}
 	}()
 	return nil

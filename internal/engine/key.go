@@ -31,7 +31,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		o.report(k.kind.GVK.String(), err.Error())
+		o.readiness.report(k.kind.GVK.String(), err.Error())
 		if reported != err.Error() {
 			k.reports.Log.Error("cannot load the key for Secret digests, Secrets are not handled until it loads", "error", err)
 			reported = err.Error()

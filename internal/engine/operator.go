@@ -61,11 +61,11 @@ type Operator struct {
 	relatedWatches   map[schema.GroupVersionKind]*relatedWatch
 	schemas          schemas
 	// end ends when the operator is asked to stop.
-	end     <-chan struct{}
-	mu      sync.Mutex
-	waiting map[string]string
+	end <-chan struct{}
+	// readiness says what is in the way of each kind.
+	readiness readiness
 	// chooser serves what selections choose; nil before.
-	chooser *chooser
+	chooser atomic.Pointer[chooser]
 	// cachedTypes are the cached kinds.
 	cachedTypes kube.CachedTypes
 }
@@ -117,12 +117,13 @@ func (o *Operator) act(ctx context.Context) error {
 	o.working.Store(true)
 	defer o.working.Store(false)
 	until := o.cleanupTime(ctx)
-	if started, err := o.startUp(ctx); !started || err != nil {
+	if started, err := startUp(ctx, o.Startup, o.Settings); !started || err != nil {
 		return err
 	}
+	o.begun.Store(true)
 	err := o.serveKinds(ctx)
 	if !o.Election.lost() { // Else it is the other one's to clean up.
-		o.cleanUp(ctx, until())
+		cleanUp(ctx, until(), o.Cleanup, o.Settings)
 	}
 	return err
 }
@@ -138,7 +139,7 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	o.events, o.end = events, ctx.Done()
 	o.undecodables = newUndecodables(o)
 	o.startRelatedWatches(ctx)
-	go o.followSchemas(ctx)
+	go o.schemas.follow(ctx, o)
 	failures := make(chan error, len(o.Kinds))
 	var running sync.WaitGroup
 	for _, kind := range o.Kinds {
@@ -161,50 +162,27 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	return joined
 }
 
-// report notes what is in the way of a kind, "" for nothing.
-func (o *Operator) report(name, trouble string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waiting == nil {
-		o.waiting = map[string]string{}
-	}
-	o.waiting[name] = trouble
-}
-
 // Ready is nil when every kind is served and listed; else it names the first one that is not. A replica that is not
 // elected is ready when it could begin.
 func (o *Operator) Ready() error {
 	if o.Election.waiting() {
 		return o.Election.Standby.ready()
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	for _, kind := range o.Kinds {
-		if err := o.readyLocked(kind.GVK.Kind, kind.GVK.String()); err != nil {
+		if err := o.readiness.of(kind.GVK.Kind, kind.GVK.String()); err != nil {
 			return err
 		}
 	}
-	if err := o.chosenReadyLocked(); err != nil {
+	if err := o.chosenReady(); err != nil {
 		return err
 	}
 	if err := o.WatchHealth.Failure(watchPatience); err != nil {
 		return err
 	}
 	for _, watched := range o.watched() {
-		if err := o.readyLocked(watched.GVK.Kind, watched.Place()); err != nil {
+		if err := o.readiness.of(watched.GVK.Kind, watched.Place()); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (o *Operator) readyLocked(kind, name string) error {
-	trouble, known := o.waiting[name]
-	switch {
-	case !known:
-		return fmt.Errorf("%s: not started", kind)
-	case trouble != "":
-		return fmt.Errorf("%s: %s", kind, trouble)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -69,11 +68,6 @@ func (w *relatedWatch) clear() {
 	for _, x := range w.indexers {
 		x.clear()
 	}
-}
-
-// handles reports whether the kind is handled.
-func (o *Operator) handles(kind schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(o.Kinds, func(handled declaration.Kind) bool { return handled.GVK == kind })
 }
 
 // join sends changes to a source, until the context ends.

@@ -53,8 +53,8 @@ func (s *schemas) kept() []*keeper {
 	return all
 }
 
-// followSchemas keeps the views of all kinds up to date until the context ends.
-func (o *Operator) followSchemas(ctx context.Context) {
+// follow keeps the views of all kinds up to date until the context ends.
+func (s *schemas) follow(ctx context.Context, o *Operator) {
 	ticker := time.NewTicker(schemaEvery)
 	defer ticker.Stop()
 	soon := 0
@@ -73,13 +73,13 @@ func (o *Operator) followSchemas(ctx context.Context) {
 		if soon--; soon == 0 {
 			ticker.Reset(schemaEvery)
 		}
-		o.refresh(ctx)
+		s.refresh(ctx, o)
 	}
 }
 
 // refresh reads the schemas that have changed. It retries failures at the next tick.
-func (o *Operator) refresh(ctx context.Context) {
-	kept := o.schemas.kept()
+func (s *schemas) refresh(ctx context.Context, o *Operator) {
+	kept := s.kept()
 	if len(kept) == 0 {
 		return
 	}

@@ -46,7 +46,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			o.followSchemas(ctx)
+			o.schemas.follow(ctx, o)
 		}()
 		begins := func(times int) {
 			for range times {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,7 +43,7 @@ func (o *Operator) serve(ctx context.Context, kind declaration.Kind) error {
 		o.unwatched(kind.GVK, found.Resource)
 		return nil
 	}
-	l.Served = o.served(kind.GVK)
+	l.Served = served(o.Discovery, kind.GVK)
 	return l.Run(ctx)
 }
 
@@ -52,7 +53,7 @@ func (o *Operator) loopOf(kind declaration.Kind) kindloop.Loop {
 		Kind: kind.GVK, Errors: o.WatchErrors,
 		Find: func(ctx context.Context) (kube.Description, error) { return kube.Describe(ctx, o.Discovery, kind.GVK) },
 		Waiting: func(err error, news bool) {
-			if o.report(kind.GVK.String(), err.Error()); news {
+			if o.readiness.report(kind.GVK.String(), err.Error()); news {
 				o.logAwaited(kind, err)
 			}
 		},
@@ -60,8 +61,8 @@ func (o *Operator) loopOf(kind declaration.Kind) kindloop.Loop {
 }
 
 // served returns a function that returns kube.ErrNotServed if the kind is not served.
-func (o *Operator) served(kind schema.GroupVersionKind) func(context.Context) error {
-	return func(ctx context.Context) error { return kube.Served(ctx, o.Discovery, kind) }
+func served(in discovery.DiscoveryInterface, kind schema.GroupVersionKind) func(context.Context) error {
+	return func(ctx context.Context) error { return kube.Served(ctx, in, kind) }
 }
 
 // unwatched removes what is known of the watch of a kind.
@@ -108,7 +109,7 @@ func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube
 	if err != nil {
 		return fmt.Errorf("create controller: %w", err)
 	}
-	o.report(kind.GVK.String(), "its objects are not listed yet")
+	o.readiness.report(kind.GVK.String(), "its objects are not listed yet")
 	relatedSources := o.relatedSourcesOf(k)
 	if err := o.awaitRelated(ctx, relatedSources); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube
 	if err := o.prepare(ctx, k); err != nil {
 		return err
 	}
-	if err := c.Watch(&informer{keeper: k, removed: cancel, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
+	if err := c.Watch(&informer{keeper: k, removed: cancel, listed: func() { o.readiness.report(kind.GVK.String(), "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	for _, related := range relatedSources {

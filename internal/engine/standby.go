@@ -74,7 +74,7 @@ func (s *Standby) sync(ctx context.Context, kind declaration.Watched) {
 	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
 	l := s.loopOf(kind)
-	l.Served = s.Operator.served(kind.GVK)
+	l.Served = served(s.Operator.Discovery, kind.GVK)
 	l.Vanished = func(ctx context.Context, found kube.Description) error {
 		if !s.Operator.Election.waiting() {
 			return nil

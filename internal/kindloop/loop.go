@@ -46,7 +46,7 @@ func (l Loop) Run(ctx context.Context) error {
 		case err != nil && !errors.Is(err, context.Canceled):
 			return err
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // It was asked to end.
 		}
 		if err := l.Vanished(ctx, found); err != nil {
 			return err

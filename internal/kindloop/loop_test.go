@@ -39,7 +39,9 @@ func (s *story) loop(failures *kindloop.WatchErrors) kindloop.Loop {
 	s.begun = time.Now()
 	return kindloop.Loop{
 		Errors: failures,
-		Find:   func(context.Context) (kube.Description, error) { return kube.Description{Resource: "widgets"}, s.served },
+		Find: func(context.Context) (kube.Description, error) {
+			return kube.Description{Resource: "widgets"}, s.served
+		},
 		Waiting: func(err error, news bool) {
 			if news {
 				s.tell("waits: " + err.Error())
