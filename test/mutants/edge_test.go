@@ -30,7 +30,7 @@ func edgeMutants() []mutant {
 			in: kube, test: "TestALeaseThatAnotherProcessHoldsIsNotHeld", says: "held by them: held is true",
 		},
 		{
-			name: "no-read-in-foreign-manager", changed: `if MUTATED && k.election.Lease == nil { return false }; LINE`,
+			name: "no-read-in-foreign-manager", changed: `if MUTATED && !r.Elects { return false }; LINE`,
 			in: "test/virtual", test: "TestAFirstListThatIsOldRepeatsNoHandler", says: "the handler ran 2 times",
 		},
 		{

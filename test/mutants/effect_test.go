@@ -5,7 +5,7 @@ func effectMutants() []mutant {
 	const core = "internal/core/handler"
 	return []mutant{
 		{
-			name: "saved-in-the-stop-margin", changed: `if MUTATED { return k.outlasting(parent, k.settings.Grace) }; LINE`,
+			name: "saved-in-the-stop-margin", changed: `if MUTATED { return r.outlasting(parent, r.Settings.Grace) }; LINE`,
 			in: "test/virtual", test: "TestAnOutcomeSoonAfterTheGracePeriodIsSaved", says: `ran ["make" "make"]`,
 		},
 		{
