@@ -16,7 +16,8 @@ import (
 
 // loop takes the object through one reconciliation.
 type loop struct {
-	s         *subject
+	subject   subject
+	s         *subject // points to subject
 	reader    reader
 	committer committer
 	caller    caller
@@ -26,10 +27,13 @@ type loop struct {
 
 // newLoop returns the loop for an object.
 func newLoop(r *Reconciler, key types.NamespacedName) *loop {
-	s := &subject{r: r, view: r.Views.Now(), key: key, report: r.Reports.About(key, nil)}
-	reads := reader{s}
-	commits := committer{s, reads}
-	return &loop{s: s, reader: reads, committer: commits, caller: caller{s, commits}}
+	l := &loop{}
+	l.subject = subject{r: r, view: r.Views.Now(), key: key, report: r.Reports.About(key, nil)}
+	l.s = &l.subject
+	l.reader = reader{l.s}
+	l.committer = committer{l.s, l.reader}
+	l.caller = caller{l.s, l.committer}
+	return l
 }
 
 // reconcile takes an object through one reconciliation. It returns when the next one is due, or zero if only an event leads to one.
