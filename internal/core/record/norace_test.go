@@ -1,0 +1,6 @@
+//go:build !race
+
+package record_test
+
+// mostMemory is how many MiB the reading of a hostile record may allocate.
+const mostMemory = 64
