@@ -34,6 +34,7 @@ type Effects struct {
 // IntentTimes is when this process saw the intents of an object and ended its calls. An intent that is declared again keeps its token, so
 // the key is who declared it: an end of a call is not known of the next one. The zero value is ready to use.
 type IntentTimes struct {
+	// mu guards both. A handler can still call its steps after its reconciliation has ended.
 	mu           sync.Mutex
 	since, ended map[string]time.Time
 }

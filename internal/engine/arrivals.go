@@ -9,14 +9,14 @@ import (
 
 // noteExisting adds an object that existed before this process saw it to those without a record, before it waits in the queue. It
 // may have a record: its first reconciliation finds out.
-func (k *keeper) noteExisting(listed any) {
+func (k *kindController) noteExisting(listed any) {
 	if one, ok := k.recordable(listed); ok {
 		k.store.Missing(booksOf(one))
 	}
 }
 
 // noteArrival adds an object that this process saw arrive to those without a record, before it waits in the queue.
-func (k *keeper) noteArrival(added any) {
+func (k *kindController) noteArrival(added any) {
 	if one, ok := k.recordable(added); ok {
 		k.store.Arrived(booksOf(one))
 	}
@@ -31,7 +31,7 @@ func booksOf(one client.Object) kindstore.Object {
 
 // recordable returns the object if it is one that gets a record: of a kind whose every object gets one, not the operator's own, and
 // not being deleted.
-func (k *keeper) recordable(delivered any) (client.Object, bool) {
+func (k *kindController) recordable(delivered any) (client.Object, bool) {
 	one, ok := objectOf(delivered)
 	if !ok || one.GetDeletionTimestamp() != nil || k.own(client.ObjectKeyFromObject(one)) || !k.views.Now().Pure.EveryObject() {
 		return nil, false
@@ -40,7 +40,7 @@ func (k *keeper) recordable(delivered any) (client.Object, bool) {
 }
 
 // noteDeparture records that an object is gone.
-func (k *keeper) noteDeparture(deleted any) {
+func (k *kindController) noteDeparture(deleted any) {
 	one, is := objectOf(deleted)
 	if !is {
 		return
@@ -50,7 +50,7 @@ func (k *keeper) noteDeparture(deleted any) {
 }
 
 // noteReplaced handles a list that shows a new object under the name of an old one: the watch has missed the deletion.
-func (k *keeper) noteReplaced(before, after any) {
+func (k *kindController) noteReplaced(before, after any) {
 	old, wasObject := objectOf(before)
 	now, isObject := objectOf(after)
 	if wasObject && isObject && old.GetUID() != now.GetUID() {
@@ -61,13 +61,13 @@ func (k *keeper) noteReplaced(before, after any) {
 
 // listedLater reports whether the first list of a namespace that was created after this process started shows the object. The
 // object is at least as new as its namespace.
-func (k *keeper) listedLater(listed any) bool {
+func (k *kindController) listedLater(listed any) bool {
 	one, is := objectOf(listed)
 	return is && k.startup.Complete() && k.namespaces.Appeared(one.GetNamespace())
 }
 
 // noteListed delivers what the first list shows, unless it was delivered before.
-func (k *keeper) noteListed(listed any) {
+func (k *kindController) noteListed(listed any) {
 	now, is := objectOf(listed)
 	if !is {
 		return
@@ -82,7 +82,7 @@ func (k *keeper) noteListed(listed any) {
 }
 
 // catchUp delivers, after the first list, the deletion of objects that are gone, and reconciles all that are remembered.
-func (k *keeper) catchUp() {
+func (k *kindController) catchUp() {
 	for _, gone := range k.state.Objects.NotListed() {
 		k.noteEvent(objects.Deleted, gone)
 		enqueue(k.queue, gone)

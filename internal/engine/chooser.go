@@ -36,6 +36,7 @@ type chooser struct {
 	ended     chan struct{}
 	serving   sync.WaitGroup
 
+	// mu guards the fields below.
 	mu sync.Mutex
 	// unknown is why it is not known what is served; nil when it is.
 	unknown error

@@ -110,7 +110,7 @@ func (f *follower) follow(ctx context.Context) {
 	_ = l.Run(ctx) // It has no errors of its own.
 }
 
-// removeInformer removes the informer of a kind that has vanished. That of a handled kind is its keeper's: it is waited for.
+// removeInformer removes the informer of a kind that has vanished. That of a handled kind is removed by what handles the kind: it is waited for.
 func (f *follower) removeInformer(ctx context.Context) {
 	handled := slices.ContainsFunc(f.operator.Kinds, func(kind declaration.Kind) bool { return kind.GVK == f.GVK })
 	if handled {

@@ -33,6 +33,7 @@ type indexer struct {
 	turn    chan struct{}
 	pending map[types.NamespacedName]*computation
 
+	// mu guards versions.
 	mu       sync.Mutex
 	versions map[types.NamespacedName]string // of the objects that were looked at
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/kindloop"
 )
 
-// keyed lets the keeper of Secrets make keyed digests. It waits for the key, however long that takes: without it nothing
+// keyed lets what handles Secrets make keyed digests. It waits for the key, however long that takes: without it nothing
 // can be remembered of a Secret, so none is handled.
-func (o *Operator) keyed(ctx context.Context, k *keeper) error {
+func (o *Operator) keyed(ctx context.Context, k *kindController) error {
 	if !k.kind.Secret() {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 }
 
 // own reports whether the object is one of those in which the operator keeps its own state. Handlers are never called for them.
-func (k *keeper) own(key types.NamespacedName) bool {
+func (k *kindController) own(key types.NamespacedName) bool {
 	switch k.kind.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}, schema.GroupKind{Kind: "ConfigMap"}:
 		return key == k.settings.StatePlace()

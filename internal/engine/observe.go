@@ -8,7 +8,7 @@ import (
 )
 
 // noteEvent keeps an event for the next reconciliation of its object. Without observers only deletions matter: memos end with them.
-func (k *keeper) noteEvent(kind cause.Cause, of any) {
+func (k *kindController) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
 	if is && (len(k.kind.Observers) > 0 && !k.undecodables.failed(of) || kind == objects.Deleted) {
 		next := objects.Event{Kind: kind, Object: known}
@@ -17,7 +17,7 @@ func (k *keeper) noteEvent(kind cause.Cause, of any) {
 }
 
 // noteUpdate keeps a change. What a new list shows in the place of another object is that one's end and a beginning.
-func (k *keeper) noteUpdate(before, after any) {
+func (k *kindController) noteUpdate(before, after any) {
 	old, wasObject := objectOf(before)
 	now, isObject := objectOf(after)
 	if wasObject && isObject && old.GetUID() != now.GetUID() {

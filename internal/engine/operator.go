@@ -19,7 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
-// Operator runs the keepers of all kinds. It is a Runnable of a manager.
+// Operator runs what handles each kind. It is a Runnable of a manager.
 type Operator struct {
 	Settings declaration.Settings
 	Kinds    []declaration.Kind

@@ -38,22 +38,22 @@ func (o *Operator) watched() []declaration.Watched {
 	return all
 }
 
-// relatedSource triggers the handler of a relation. It is a source of the keeper's controller.
+// relatedSource triggers the handler of a relation. It is a source of the kind's controller.
 type relatedSource struct {
-	keeper       *keeper
+	of           *kindController
 	relatedWatch *relatedWatch
 	relation     declaration.Relation
 	queue        queue
 }
 
-// relatedSourcesOf returns a source for each relation of a keeper's handlers.
-func (o *Operator) relatedSourcesOf(k *keeper) []*relatedSource {
+// relatedSourcesOf returns a source for each relation of a kind's handlers.
+func (o *Operator) relatedSourcesOf(k *kindController) []*relatedSource {
 	var all []*relatedSource
 	for _, relation := range slices.Concat(o.Relations, k.kind.Relations) {
 		if relation.Of != k.kind.GVK {
 			continue
 		}
-		all = append(all, &relatedSource{keeper: k, relatedWatch: o.relatedWatches[relation.GVK], relation: relation})
+		all = append(all, &relatedSource{of: k, relatedWatch: o.relatedWatches[relation.GVK], relation: relation})
 	}
 	return all
 }
@@ -68,12 +68,12 @@ func (r *relatedSource) Start(ctx context.Context, to queue) error {
 // wake triggers the handler for each handled object that a change concerns. The objects of the first list trigger none: each handled object is
 // reconciled at the start anyway.
 func (r *relatedSource) wake(by change) {
-	if by.kind == objects.Listed && !r.relatedWatch.late.Load() {
+	if by.kind == objects.Listed && !r.relatedWatch.follower.late.Load() {
 		return
 	}
 	var woken []types.NamespacedName
 	for _, related := range by.objects() {
-		if !r.keeper.settings.Serves(related.GetNamespace()) {
+		if !r.of.settings.Serves(related.GetNamespace()) {
 			continue
 		}
 		trigger := objects.Trigger{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
@@ -81,8 +81,8 @@ func (r *relatedSource) wake(by change) {
 			key, served := r.keyOf(name, related)
 			if served && !slices.Contains(woken, key) {
 				woken = append(woken, key)
-				r.keeper.state.Objects.PutTrigger(key, r.relation.Handler, trigger)
-				r.keeper.reports.Metrics.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
+				r.of.state.Objects.PutTrigger(key, r.relation.Handler, trigger)
+				r.of.reports.Metrics.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
 				r.queue.Add(reconcile.Request{NamespacedName: key})
 			}
 		}
@@ -93,7 +93,7 @@ func (r *relatedSource) wake(by change) {
 func (r *relatedSource) concerned(related client.Object) []types.NamespacedName {
 	if r.relation.Names == nil {
 		owner := metav1.GetControllerOf(related)
-		if owner == nil || owner.Kind != r.keeper.kind.GVK.Kind || groupOf(owner.APIVersion) != r.keeper.kind.GVK.Group {
+		if owner == nil || owner.Kind != r.of.kind.GVK.Kind || groupOf(owner.APIVersion) != r.of.kind.GVK.Group {
 			return nil
 		}
 		return []types.NamespacedName{{Namespace: related.GetNamespace(), Name: owner.Name}}
@@ -104,11 +104,11 @@ func (r *relatedSource) concerned(related client.Object) []types.NamespacedName 
 		return nil
 	})
 	if err != nil {
-		log := r.keeper.reports.Log.With("handler", r.relation.Handler, "related", r.relation.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
+		log := r.of.reports.Log.With("handler", r.relation.Handler, "related", r.relation.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
 		if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.keeper.reports.Redact(err.Error()))
+		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.of.reports.Redact(err.Error()))
 	}
 	return names
 }
@@ -125,10 +125,10 @@ func groupOf(apiVersion string) string {
 // the namespace is not served.
 func (r *relatedSource) keyOf(name types.NamespacedName, related client.Object) (types.NamespacedName, bool) {
 	switch {
-	case !r.keeper.views.Now().Description.Namespaced:
+	case !r.of.views.Now().Description.Namespaced:
 		name.Namespace = ""
 	case name.Namespace == "":
 		name.Namespace = related.GetNamespace()
 	}
-	return name, name.Name != "" && r.keeper.settings.Serves(name.Namespace) && (name.Namespace != "" || !r.keeper.views.Now().Description.Namespaced)
+	return name, name.Name != "" && r.of.settings.Serves(name.Namespace) && (name.Namespace != "" || !r.of.views.Now().Description.Namespaced)
 }

@@ -15,9 +15,10 @@ import (
 // relatedWatch watches one kind for indexes and for handlers of other kinds. The indexes get each change first, so that handlers find them up
 // to date.
 type relatedWatch struct {
-	*follower
+	follower *follower
+	indexers []*indexer
 
-	indexers       []*indexer
+	// mu guards the fields below.
 	mu             sync.Mutex
 	relatedSources []*relatedSource
 	// waiting has a function for each object whose reconciliation waits until the indexes have seen the object.
@@ -36,11 +37,11 @@ func (o *Operator) startRelatedWatches(ctx context.Context) {
 			}
 		}
 		w.follower = newFollower(o, watched, func(delivered change) { w.changed(ctx, delivered) })
-		w.vanished = w.clear
+		w.follower.vanished = w.clear
 		o.relatedWatches[watched.GVK] = w
 	}
 	for _, w := range o.relatedWatches {
-		go w.follow(ctx)
+		go w.follower.follow(ctx)
 	}
 }
 
@@ -84,7 +85,7 @@ func (w *relatedWatch) join(ctx context.Context, r *relatedSource) {
 
 // behind reports whether an index has not seen a version of an object yet.
 func (w *relatedWatch) behind(key types.NamespacedName, version string) bool {
-	return w != nil && w.complete.Load() && slices.ContainsFunc(w.indexers, func(x *indexer) bool {
+	return w != nil && w.follower.complete.Load() && slices.ContainsFunc(w.indexers, func(x *indexer) bool {
 		seen := x.version(key)
 		return seen == "" || kube.Older(seen, version)
 	})
@@ -115,7 +116,7 @@ func (o *Operator) awaitRelated(ctx context.Context, relatedSources []*relatedSo
 		if len(w.indexers) == 0 && !concerns {
 			continue
 		}
-		if err := w.listed(ctx); err != nil {
+		if err := w.follower.listed(ctx); err != nil {
 			return err
 		}
 	}

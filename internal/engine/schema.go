@@ -21,33 +21,34 @@ const (
 
 // schemas keeps the views of the kinds that are served up to date.
 type schemas struct {
-	mu      sync.Mutex
-	keepers map[schema.GroupVersionKind]*keeper
+	// mu guards controllers.
+	mu          sync.Mutex
+	controllers map[schema.GroupVersionKind]*kindController
 }
 
 // keep keeps the view of a kind up to date until the end is called. Those of built-in kinds do not change.
-func (s *schemas) keep(k *keeper) (end func()) {
+func (s *schemas) keep(k *kindController) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k.views.Now().Description.Schema == "" {
 		return func() {}
 	}
-	if s.keepers == nil {
-		s.keepers = map[schema.GroupVersionKind]*keeper{}
+	if s.controllers == nil {
+		s.controllers = map[schema.GroupVersionKind]*kindController{}
 	}
-	s.keepers[k.kind.GVK] = k
+	s.controllers[k.kind.GVK] = k
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.keepers, k.kind.GVK)
+		delete(s.controllers, k.kind.GVK)
 	}
 }
 
-func (s *schemas) kept() []*keeper {
+func (s *schemas) kept() []*kindController {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*keeper, 0, len(s.keepers))
-	for _, k := range s.keepers {
+	all := make([]*kindController, 0, len(s.controllers))
+	for _, k := range s.controllers {
 		all = append(all, k)
 	}
 	return all
@@ -103,7 +104,7 @@ func (s *schemas) refresh(ctx context.Context, o *Operator) {
 }
 
 // applySchema sets how objects are seen by the description of their kind.
-func (k *keeper) applySchema(described kube.Description) {
+func (k *kindController) applySchema(described kube.Description) {
 	view := schemaview.New(k.kind, k.settings.Identity, described)
 	if view.HidesRecords {
 		k.reports.NoFieldForRecords()
@@ -114,7 +115,7 @@ func (k *keeper) applySchema(described kube.Description) {
 // changeSchema takes over a new description of the kind. No handler runs and nothing is written because of it: running reconciliations
 // keep the description that they began with, and later ones fill in the new defaults on both sides of each comparison. The hash of
 // a schema covers all kinds of its group, so most new descriptions are equal to the last one; these are not logged.
-func (k *keeper) changeSchema(described kube.Description) {
+func (k *kindController) changeSchema(described kube.Description) {
 	before := k.views.Now().Description
 	k.applySchema(described)
 	after := k.views.Now().Description

@@ -37,7 +37,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 				return next.RoundTrip(r)
 			})
 		})
-		k := &keeper{kind: declaration.Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
+		k := &kindController{kind: declaration.Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
 		k.views.Set(schemaview.View{Description: kube.Description{Schema: "of before"}})
 		health := kube.NewWatchHealth(nil)
 		o := &Operator{WatchHealth: health, Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)}

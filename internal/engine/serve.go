@@ -92,7 +92,7 @@ func (o *Operator) logAwaited(kind declaration.Kind, err error) {
 func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube.Description, before *reconciler.State) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	k := newKeeper(o, kind, found, before)
+	k := newKindController(o, kind, found, before)
 	defer k.reports.Metrics.Close()
 	reconciles, end := reconciler.New(ctx, k.reconcilerOptions(o))
 	defer end()
@@ -117,7 +117,7 @@ func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube
 	if err := o.prepare(ctx, k); err != nil {
 		return err
 	}
-	if err := c.Watch(&informer{keeper: k, removed: cancel, listed: func() { o.readiness.report(kind.GVK.String(), "") }}); err != nil {
+	if err := c.Watch(&informer{of: k, removed: cancel, listed: func() { o.readiness.report(kind.GVK.String(), "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	for _, related := range relatedSources {
@@ -130,7 +130,7 @@ func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube
 }
 
 // reportServing logs that the objects of the kind are handled from now on, and where their records are stored.
-func (k *keeper) reportServing() {
+func (k *kindController) reportServing() {
 	records := string(k.views.Now().Description.Carrier)
 	if !k.kind.Recorded() {
 		records = "none"
@@ -139,7 +139,7 @@ func (k *keeper) reportServing() {
 }
 
 // prepare reads what records need beside the objects that have them.
-func (o *Operator) prepare(ctx context.Context, k *keeper) error {
+func (o *Operator) prepare(ctx context.Context, k *kindController) error {
 	if !k.kind.Recorded() {
 		return nil
 	}

@@ -23,7 +23,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // informer feeds the queue from the shared informer of a kind, and lets go of the informer when it stops.
 type informer struct {
-	keeper *keeper
+	of *kindController
 	// removed is called when other code removes the informer, listed when every object of the initial list is in the queue.
 	removed      func()
 	listed       func()
@@ -32,10 +32,10 @@ type informer struct {
 
 // Start registers with the informer and returns at once.
 func (e *informer) Start(ctx context.Context, to queue) error {
-	e.keeper.queue = to
-	shared, removed, err := e.keeper.informers.Get(ctx, e.keeper.kind.GVK, e.keeper.kind.New(), cache.BlockUntilSynced(false))
+	e.of.queue = to
+	shared, removed, err := e.of.informers.Get(ctx, e.of.kind.GVK, e.of.kind.New(), cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
+		return fmt.Errorf("watch %s: %w", e.of.kind.GVK, err)
 	}
 	go func() {
 		select {
@@ -44,17 +44,17 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 		case <-ctx.Done():
 		}
 	}()
-	e.keeper.state.Objects.BeginWatch()
-	e.keeper.undecodables.begin(e.keeper.kind.GVK)
-	e.keeper.store.SetNarrow(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
+	e.of.state.Objects.BeginWatch()
+	e.of.undecodables.begin(e.of.kind.GVK)
+	e.of.store.SetNarrow(!kube.CachesAllNamespaces(ctx, e.of.cache, e.of.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
+		return fmt.Errorf("watch %s: %w", e.of.kind.GVK, err)
 	}
 	go e.promote(ctx)
 	context.AfterFunc(ctx, func() {
 		if err := shared.RemoveEventHandler(e.registration); err != nil {
-			e.keeper.reports.Log.Debug("cannot remove the event handler of informer", "error", err)
+			e.of.reports.Log.Debug("cannot remove the event handler of informer", "error", err)
 		}
 	})
 	return nil
@@ -65,21 +65,21 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 	return toolscache.FilteringResourceEventHandler{
 		FilterFunc: func(object any) bool {
 			key, ok := keyOf(object)
-			return ok && e.keeper.settings.Serves(key.Namespace)
+			return ok && e.of.settings.Serves(key.Namespace)
 		},
 		Handler: toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(added any, initial bool) {
-				e.keeper.undecodables.follow(e.keeper.kind.GVK, added)
-				existing := initial && !e.keeper.listedLater(added)
+				e.of.undecodables.follow(e.of.kind.GVK, added)
+				existing := initial && !e.of.listedLater(added)
 				if existing {
-					e.keeper.noteExisting(added)
+					e.of.noteExisting(added)
 				} else {
-					e.keeper.noteArrival(added)
+					e.of.noteArrival(added)
 				}
 				if initial {
-					e.keeper.noteListed(added)
+					e.of.noteListed(added)
 				} else {
-					e.keeper.noteEvent(objects.Added, added)
+					e.of.noteEvent(objects.Added, added)
 				}
 				if existing {
 					e.expect(to, added)
@@ -91,15 +91,15 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 				if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
 					return
 				}
-				e.keeper.undecodables.follow(e.keeper.kind.GVK, after)
-				e.keeper.noteReplaced(before, after)
-				e.keeper.noteUpdate(before, after)
+				e.of.undecodables.follow(e.of.kind.GVK, after)
+				e.of.noteReplaced(before, after)
+				e.of.noteUpdate(before, after)
 				enqueue(to, after)
 			},
 			DeleteFunc: func(deleted any) {
-				e.keeper.undecodables.end(e.keeper.kind.GVK, deleted)
-				e.keeper.noteDeparture(deleted)
-				e.keeper.noteEvent(objects.Deleted, deleted)
+				e.of.undecodables.end(e.of.kind.GVK, deleted)
+				e.of.noteDeparture(deleted)
+				e.of.noteEvent(objects.Deleted, deleted)
 				enqueue(to, deleted)
 			},
 		},
@@ -109,10 +109,10 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 // WaitForSync waits until every object of the initial list is in the queue.
 func (e *informer) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), e.registration.HasSynced) {
-		return fmt.Errorf("wait for the initial list of %s: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
+		return fmt.Errorf("wait for the initial list of %s: %w", e.of.kind.GVK.Kind, context.Cause(ctx))
 	}
-	e.keeper.catchUp()
-	e.keeper.startup.End()
+	e.of.catchUp()
+	e.of.startup.End()
 	e.listed()
 	return nil
 }
@@ -123,9 +123,9 @@ func (e *informer) expect(to queue, object any) {
 	if !found {
 		return
 	}
-	e.keeper.startup.Expect(key, created(object))
+	e.of.startup.Expect(key, created(object))
 	request := reconcile.Request{NamespacedName: key}
-	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && !e.keeper.startup.Complete() {
+	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && !e.of.startup.Complete() {
 		low := ctrlhandler.LowPriority
 		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, request)
 		return
@@ -144,9 +144,9 @@ func (e *informer) promote(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		longest, more := e.keeper.startup.LongestWaiting(e.keeper.settings.Workers)
+		longest, more := e.of.startup.LongestWaiting(e.of.settings.Workers)
 		for _, key := range longest {
-			e.keeper.queue.Add(reconcile.Request{NamespacedName: key}) // mutant: starved-by-live-changes
+			e.of.queue.Add(reconcile.Request{NamespacedName: key}) // mutant: starved-by-live-changes
 		}
 		if !more {
 			return

@@ -17,6 +17,7 @@ import (
 type Standby struct {
 	Operator *Operator
 
+	// mu guards the fields below.
 	mu       sync.Mutex
 	unsynced map[string]string
 	// chooser looks for what selections choose; nil where there are none.

@@ -11,7 +11,7 @@ var (
 )
 
 // whyOver tells why nothing is handled any more: because the operator stops, or because there is nothing to handle.
-func (k *keeper) whyOver() error {
+func (k *kindController) whyOver() error {
 	select {
 	case <-k.end:
 		return errOperatorStops

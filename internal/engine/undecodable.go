@@ -26,6 +26,7 @@ type undecodables struct {
 	metrics   *metrics.Metrics
 	events    *report.Events
 
+	// mu guards reported.
 	mu       sync.Mutex
 	reported map[schema.GroupVersionKind]map[types.NamespacedName]string
 }

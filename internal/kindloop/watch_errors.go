@@ -9,6 +9,7 @@ import (
 
 // WatchErrors signals to all listeners that a watch has failed, whichever it is.
 type WatchErrors struct {
+	// mu guards listeners.
 	mu        sync.Mutex
 	listeners map[chan struct{}]struct{}
 }

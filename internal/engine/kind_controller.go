@@ -20,8 +20,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
-// keeper has what the objects of one kind are handled with: the informer fills its queue, from which the reconciler gets one object at a time per name.
-type keeper struct {
+// kindController has what the objects of one kind are handled with: the informer fills its queue, from which the reconciler gets one object at a time per name.
+type kindController struct {
 	settings declaration.Settings
 	kind     declaration.Kind
 	views    schemaview.Current
@@ -45,9 +45,9 @@ type keeper struct {
 	queue queue
 }
 
-// newKeeper returns what handles the objects of a kind.
-func newKeeper(o *Operator, kind declaration.Kind, found kube.Description, before *reconciler.State) *keeper {
-	k := &keeper{
+// newKindController returns what handles the objects of a kind.
+func newKindController(o *Operator, kind declaration.Kind, found kube.Description, before *reconciler.State) *kindController {
+	k := &kindController{
 		state: before, settings: o.Settings, kind: kind, cache: o.Cache,
 		election: o.Election, undecodables: o.undecodables, relatedWatch: o.relatedWatches[kind.GVK], namespaces: o.NamespacedCache, informers: o.Informers, end: o.end,
 	}
@@ -62,7 +62,7 @@ func newKeeper(o *Operator, kind declaration.Kind, found kube.Description, befor
 }
 
 // reconcilerOptions returns what the reconciler needs of the kind.
-func (k *keeper) reconcilerOptions(o *Operator) reconciler.Options {
+func (k *kindController) reconcilerOptions(o *Operator) reconciler.Options {
 	return reconciler.Options{
 		Settings: k.settings, Kind: k.kind, Views: &k.views, State: k.state, FirstList: &k.startup, Store: k.store,
 		Server: kube.Objects{Client: o.Live, Kind: k.kind.GVK, Owner: k.settings.Identity}, Cache: k.cache, Reports: k.reports, RecordOwners: o.RecordOwners,
@@ -80,10 +80,12 @@ func (k *keeper) reconcilerOptions(o *Operator) reconciler.Options {
 }
 
 // wake takes an object to its next reconciliation.
-func (k *keeper) wake(key types.NamespacedName) { k.queue.Add(reconcile.Request{NamespacedName: key}) }
+func (k *kindController) wake(key types.NamespacedName) {
+	k.queue.Add(reconcile.Request{NamespacedName: key})
+}
 
 // storeOptions returns what the store needs to know of a kind that is described so.
-func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Options {
+func (k *kindController) storeOptions(o *Operator, found kube.Description) kindstore.Options {
 	options := kindstore.Options{
 		Store:    kube.KindStore{Client: o.Live, Owner: k.settings.Identity, Place: k.settings.StatePlace()},
 		Resource: schema.GroupResource{Group: k.kind.GVK.Group, Resource: found.Resource}.String(),
