@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,30 +9,34 @@ import (
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindloop"
+	"github.com/einmal-operators/einmal/internal/selected"
 )
-
-// errUnknownKinds keeps an operator from being ready that has not asked yet.
-var errUnknownKinds = errors.New("discovery has not succeeded yet")
 
 // serveChosen serves what selections choose, until the context ends.
 func (o *Operator) serveChosen(ctx context.Context) {
-	c := newChooser(o)
-	c.serve, c.release = o.serveOne, o.letGo
+	c := selected.New(o.choice(o.serveOne, o.letGo))
 	o.chooser.Store(c)
-	c.run(ctx)
+	c.Run(ctx)
+}
+
+// choice returns what a chooser needs to know.
+func (o *Operator) choice(serve, release func(context.Context, *selected.Chosen)) selected.Options {
+	return selected.Options{
+		Selections: o.Selections, Settings: o.Settings, Kinds: o.Kinds, Discovery: o.Discovery, Errors: o.WatchErrors, Serve: serve, Release: release,
+	}
 }
 
 // serveOne handles the objects of a chosen kind until the context ends. What fails is tried again: the other kinds go on. Whether the kind is still served,
 // the chooser sees.
-func (o *Operator) serveOne(ctx context.Context, one *chosen) {
-	o.cachedTypes.Add(one.GVK, one.New())
+func (o *Operator) serveOne(ctx context.Context, one *selected.Chosen) {
+	o.cachedTypes.Add(one.Kind.GVK, one.Kind.New())
 	l := o.loopOf(one.Kind)
 	l.Serve = func(ctx context.Context, found kube.Description) error {
-		return o.handle(ctx, one.Kind, found, one.state)
+		return o.handle(ctx, one.Kind, found, one.State)
 	}
 	l.Vanished = func(context.Context, kube.Description) error {
-		o.Settings.Log.Info("restarting the watch of kind", "kind", one.GVK.Kind, "apiVersion", one.GVK.GroupVersion().String())
-		one.state.TakeUp(one.Relations)
+		o.Settings.Log.Info("restarting the watch of kind", "kind", one.Kind.GVK.Kind, "apiVersion", one.Kind.GVK.GroupVersion().String())
+		one.State.TakeUp(one.Kind.Relations)
 		return nil
 	}
 	for {
@@ -41,8 +44,8 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 		if err == nil {
 			return
 		}
-		o.readiness.report(one.GVK.String(), err.Error())
-		o.Settings.Log.Error("cannot serve kind, will retry", "kind", one.GVK.Kind, "error", err)
+		o.readiness.report(one.Kind.GVK.String(), err.Error())
+		o.Settings.Log.Error("cannot serve kind, will retry", "kind", one.Kind.GVK.Kind, "error", err)
 		again := time.NewTimer(kindloop.Every)
 		select {
 		case <-ctx.Done():
@@ -53,19 +56,19 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 }
 
 // letGo lets go of what a kind has held that was chosen. What others watch too is theirs, and so is the end of its watch.
-func (o *Operator) letGo(ctx context.Context, one *chosen) {
-	shared := o.watches(one.GVK, func(watched declaration.Watched) bool { return kube.Alike(watched.New(), one.New()) })
-	o.cachedTypes.Remove(one.GVK)
+func (o *Operator) letGo(ctx context.Context, one *selected.Chosen) {
+	shared := o.watches(one.Kind.GVK, func(watched declaration.Watched) bool { return kube.Alike(watched.New(), one.Kind.New()) })
+	o.cachedTypes.Remove(one.Kind.GVK)
 	if !shared {
-		o.cachedTypes.RemoveCached(one.GVK, one.New())
-		if err := o.Informers.Remove(ctx, one.GVK, one.New()); err != nil {
-			o.Settings.Log.Debug("cannot remove informer", "kind", one.GVK.Kind, "error", err)
+		o.cachedTypes.RemoveCached(one.Kind.GVK, one.Kind.New())
+		if err := o.Informers.Remove(ctx, one.Kind.GVK, one.Kind.New()); err != nil {
+			o.Settings.Log.Debug("cannot remove informer", "kind", one.Kind.GVK.Kind, "error", err)
 		}
 	}
-	if !o.watches(one.GVK, func(declaration.Watched) bool { return true }) {
-		o.unwatched(one.GVK, one.assigned.Plural)
+	if !o.watches(one.Kind.GVK, func(declaration.Watched) bool { return true }) {
+		o.unwatched(one.Kind.GVK, one.Assigned.Plural)
 	}
-	o.readiness.forget(one.GVK.String())
+	o.readiness.forget(one.Kind.GVK.String())
 }
 
 // watches reports whether the kind is watched for the sake of others, in such a form.
@@ -84,8 +87,8 @@ func (o *Operator) chosenReady() error {
 	case len(o.Selections) == 0:
 		return nil
 	case chooser == nil:
-		return errUnknownKinds
+		return selected.ErrUnknownKinds
 	default:
-		return chooser.ready(o.readiness.of)
+		return chooser.Ready(o.readiness.of)
 	}
 }

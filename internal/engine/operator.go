@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/report"
+	"github.com/einmal-operators/einmal/internal/selected"
 )
 
 // Operator runs what handles each kind. It is a Runnable of a manager.
@@ -65,7 +66,7 @@ type Operator struct {
 	// readiness says what is in the way of each kind.
 	readiness readiness
 	// chooser serves what selections choose; nil before.
-	chooser atomic.Pointer[chooser]
+	chooser atomic.Pointer[selected.Chooser]
 	// cachedTypes are the cached kinds.
 	cachedTypes kube.CachedTypes
 }

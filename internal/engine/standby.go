@@ -10,6 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindloop"
+	"github.com/einmal-operators/einmal/internal/selected"
 )
 
 // Standby fills the caches of a replica that waits to be elected, so that it begins at once when it is. It is a Runnable
@@ -21,7 +22,7 @@ type Standby struct {
 	mu       sync.Mutex
 	unsynced map[string]string
 	// chooser looks for what selections choose; nil where there are none.
-	chooser *chooser
+	chooser *selected.Chooser
 }
 
 // NeedLeaderElection lets it run in replicas that are not elected.
@@ -45,20 +46,20 @@ func (s *Standby) Start(ctx context.Context) error {
 func (s *Standby) syncChosen(ctx context.Context) {
 	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
-	c := newChooser(s.Operator)
-	c.serve = func(ctx context.Context, one *chosen) {
-		_ = s.loopOf(declaration.Watched{GVK: one.GVK, New: one.New}).Run(ctx) // It has no errors of its own.
+	serve := func(ctx context.Context, one *selected.Chosen) {
+		_ = s.loopOf(declaration.Watched{GVK: one.Kind.GVK, New: one.Kind.New}).Run(ctx) // It has no errors of its own.
 	}
-	c.release = func(ctx context.Context, one *chosen) {
+	release := func(ctx context.Context, one *selected.Chosen) {
 		s.Operator.letGo(ctx, one)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.unsynced, one.GVK.String())
+		delete(s.unsynced, one.Kind.GVK.String())
 	}
+	c := selected.New(s.Operator.choice(serve, release))
 	s.mu.Lock()
 	s.chooser = c
 	s.mu.Unlock()
-	c.run(ctx)
+	c.Run(ctx)
 }
 
 // kinds are all that the operator will look at.
@@ -151,9 +152,9 @@ func (s *Standby) ready() error {
 	case len(s.Operator.Selections) == 0:
 		return nil
 	case s.chooser == nil:
-		return errUnknownKinds
+		return selected.ErrUnknownKinds
 	default:
-		return s.chooser.ready(synced)
+		return s.chooser.Ready(synced)
 	}
 }
 

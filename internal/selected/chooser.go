@@ -1,7 +1,8 @@
-package engine
+package selected
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
 	"github.com/einmal-operators/einmal/internal/core/selection"
 	"github.com/einmal-operators/einmal/internal/declaration"
@@ -20,15 +22,29 @@ import (
 // lookAgain is how often discovery is asked what selections choose, when nothing is missing and no watch is in trouble.
 const lookAgain = 5 * time.Second
 
-// chooser serves the kinds that selections choose, as long as they are chosen. Its methods are for one goroutine, but ready.
-type chooser struct {
-	operator *Operator
-	// serve serves a kind until the context ends, release lets go of what it has held.
-	serve   func(context.Context, *chosen)
-	release func(context.Context, *chosen)
+// ErrUnknownKinds keeps an operator from being ready that has not asked yet which kinds are served.
+var ErrUnknownKinds = errors.New("discovery has not succeeded yet")
+
+// Options are what a Chooser needs to know.
+type Options struct {
+	Selections []declaration.Selection
+	Settings   declaration.Settings
+	// Kinds are those that have handlers of their own. Selections do not choose them.
+	Kinds     []declaration.Kind
+	Discovery discovery.DiscoveryInterface
+	// Errors tells when to look sooner.
+	Errors *kindloop.WatchErrors
+	// Serve serves a kind until the context ends. Release is called after that, and lets go of what the kind has held.
+	Serve, Release func(context.Context, *Chosen)
+}
+
+// Chooser serves the kinds that selections choose, as long as they are chosen. Make it with New. All of its state but that of Ready belongs to the goroutine
+// of Run.
+type Chooser struct {
+	options Options
 
 	discovery kube.DiscoveryCache
-	running   map[schema.GroupKind]*chosen
+	running   map[schema.GroupKind]*Chosen
 	// resting is what is known of kinds that are served and not chosen any more.
 	resting   map[schema.GroupKind]*reconciler.State
 	reported  map[string]string
@@ -44,27 +60,29 @@ type chooser struct {
 	names   []schema.GroupVersionKind
 }
 
-// chosen is a kind that is served since it is chosen.
-type chosen struct {
-	declaration.Kind
+// Chosen is a kind that is served since it is chosen.
+type Chosen struct {
+	Kind     declaration.Kind
+	Assigned selection.Assigned
+	// State is what the process remembers of the objects, also from the time before the kind was chosen again.
+	State *reconciler.State
 
-	assigned selection.Assigned
-	state    *reconciler.State
-	stop     context.CancelFunc
-	stopped  bool
-	done     chan struct{}
+	stop    context.CancelFunc
+	stopped bool
+	done    chan struct{}
 }
 
-func newChooser(o *Operator) *chooser {
-	return &chooser{
-		operator: o, discovery: kube.DiscoveryCache{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
-		unknown: errUnknownKinds, resting: map[schema.GroupKind]*reconciler.State{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
+// New returns a chooser that has not looked yet.
+func New(options Options) *Chooser {
+	return &Chooser{
+		options: options, discovery: kube.DiscoveryCache{Discovery: options.Discovery}, running: map[schema.GroupKind]*Chosen{},
+		unknown: ErrUnknownKinds, resting: map[schema.GroupKind]*reconciler.State{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
 	}
 }
 
-// run looks again and again, until the context ends and nothing is served any more.
-func (c *chooser) run(ctx context.Context) {
-	heard, end := c.operator.WatchErrors.Listen()
+// Run looks again and again, until the context ends and nothing is served any more.
+func (c *Chooser) Run(ctx context.Context) {
+	heard, end := c.options.Errors.Listen()
 	defer end()
 	defer c.serving.Wait()
 	ticker := time.NewTicker(lookAgain)
@@ -85,7 +103,7 @@ func (c *chooser) run(ctx context.Context) {
 }
 
 // look asks what is served, and serves what is chosen. What was chosen stays where that cannot be known.
-func (c *chooser) look(ctx context.Context) {
+func (c *Chooser) look(ctx context.Context) {
 	served, unknown, err := c.discovery.Read(ctx)
 	if ctx.Err() != nil {
 		return
@@ -95,7 +113,7 @@ func (c *chooser) look(ctx context.Context) {
 		return
 	}
 	c.tellUnknown(unknown)
-	made := declaration.Assign(c.operator.Selections, c.operator.Settings, served, c.operator.Kinds)
+	made := declaration.Assign(c.options.Selections, c.options.Settings, served, c.options.Kinds)
 	trouble := c.tellChoices(made)
 	c.tellLeft(made.Left)
 	wanted := map[schema.GroupKind]selection.Assigned{}
@@ -110,19 +128,19 @@ func (c *chooser) look(ctx context.Context) {
 }
 
 // stopOthers stops what is not wanted any more, or not as it is.
-func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
+func (c *Chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 	for name, one := range c.running {
 		now, is := wanted[name]
-		same := is && one.GVK.Version == now.Version && slices.Equal(one.assigned.By, now.By)
+		same := is && one.Kind.GVK.Version == now.Version && slices.Equal(one.Assigned.By, now.By)
 		if one.stopped || same {
 			continue
 		}
 		one.stopped = true
-		log := c.operator.Settings.Log.With("kind", one.GVK.Kind, "apiVersion", one.GVK.GroupVersion().String())
+		log := c.options.Settings.Log.With("kind", one.Kind.GVK.Kind, "apiVersion", one.Kind.GVK.GroupVersion().String())
 		switch {
 		case !is:
 			log.Warn("kind no longer matches ForEvery, handlers paused until it does")
-		case one.GVK.Version != now.Version:
+		case one.Kind.GVK.Version != now.Version:
 			log.Info("preferred version of kind changed, restarting its watch", "newAPIVersion", now.APIVersion())
 		default:
 			log.Info("restarting the watch of kind")
@@ -132,28 +150,28 @@ func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 }
 
 // reap lets go of what has ended.
-func (c *chooser) reap(ctx context.Context) {
+func (c *Chooser) reap(ctx context.Context) {
 	for name, one := range c.running {
 		select {
 		case <-one.done:
 		default:
 			continue
 		}
-		c.release(ctx, one)
+		c.options.Release(ctx, one)
 		delete(c.running, name)
-		c.resting[name] = one.state
+		c.resting[name] = one.State
 	}
 }
 
 // forget forgets what was known of kinds that are not served any more: their objects are gone.
-func (c *chooser) forget(served []selection.Resource) {
+func (c *Chooser) forget(served []selection.Resource) {
 	maps.DeleteFunc(c.resting, func(name schema.GroupKind, _ *reconciler.State) bool {
 		return !slices.ContainsFunc(served, func(r selection.Resource) bool { return r.Group == name.Group && r.Kind == name.Kind })
 	})
 }
 
 // start begins to serve what is chosen and not served yet.
-func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
+func (c *Chooser) start(ctx context.Context, kinds []selection.Assigned) {
 	for _, one := range kinds {
 		name := schema.GroupKind{Group: one.Group, Kind: one.Kind}
 		if c.running[name] != nil {
@@ -167,13 +185,13 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 	}
 }
 
-func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *reconciler.State) {
+func (c *Chooser) begin(ctx context.Context, assigned selection.Assigned, before *reconciler.State) {
 	ctx, cancel := context.WithCancel(ctx)
-	kind := declaration.Join(c.operator.Selections, assigned)
+	kind := declaration.Join(c.options.Selections, assigned)
 	before.Objects.KeepDelivered(len(kind.Observers) > 0)
 	before.TakeUp(kind.Relations)
-	one := &chosen{
-		Kind: kind, assigned: assigned, state: before, stop: cancel, done: make(chan struct{}),
+	one := &Chosen{
+		Kind: kind, Assigned: assigned, State: before, stop: cancel, done: make(chan struct{}),
 	}
 	c.running[kind.GVK.GroupKind()] = one
 	c.serving.Go(func() {
@@ -185,12 +203,12 @@ func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before
 			default: // The channel says already that some have.
 			}
 		}()
-		c.serve(ctx, one)
+		c.options.Serve(ctx, one)
 	})
 }
 
 // note keeps what readiness tells.
-func (c *chooser) note(trouble []error, kinds []selection.Assigned) {
+func (c *Chooser) note(trouble []error, kinds []selection.Assigned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unknown, c.trouble, c.names = nil, trouble, nil
@@ -201,16 +219,16 @@ func (c *chooser) note(trouble []error, kinds []selection.Assigned) {
 }
 
 // noteUnknown keeps why it is not known what is served, unless it was known before: that goes on.
-func (c *chooser) noteUnknown(err error) {
+func (c *Chooser) noteUnknown(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unsettled = true; c.unknown != nil {
-		c.unknown = fmt.Errorf("%w: %w", errUnknownKinds, err)
+		c.unknown = fmt.Errorf("%w: %w", ErrUnknownKinds, err)
 	}
 }
 
-// ready is nil when every kind that is chosen is served, as the function tells of each.
-func (c *chooser) ready(of func(kind, name string) error) error {
+// Ready is nil when every kind that is chosen is served, as the function tells of each.
+func (c *Chooser) Ready(of func(kind, name string) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unknown != nil {

@@ -1,4 +1,4 @@
-package engine
+package selected
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // news reports whether a text is to be logged: it is not "" and differs from the last one about the same subject.
-func (c *chooser) news(about, text string) bool {
+func (c *Chooser) news(about, text string) bool {
 	before := c.reported[about]
 	if text == "" {
 		delete(c.reported, about)
@@ -21,8 +21,8 @@ func (c *chooser) news(about, text string) bool {
 }
 
 // tellFailure tells that discovery fails, when it begins to and when it has ended.
-func (c *chooser) tellFailure(err error) {
-	log, failed := c.operator.Settings.Log, c.reported["discovery"] != ""
+func (c *Chooser) tellFailure(err error) {
+	log, failed := c.options.Settings.Log, c.reported["discovery"] != ""
 	switch {
 	case err != nil && c.news("discovery", err.Error()):
 		log.Warn("discovery failed, using the last known kinds", "error", err)
@@ -32,20 +32,20 @@ func (c *chooser) tellFailure(err error) {
 	}
 }
 
-func (c *chooser) tellUnknown(groupVersions []string) {
+func (c *Chooser) tellUnknown(groupVersions []string) {
 	if c.news("unknown", strings.Join(groupVersions, ", ")) {
-		c.operator.Settings.Log.Warn("discovery failed for some API groups (aggregated API unavailable), using the last known kinds",
+		c.options.Settings.Log.Warn("discovery failed for some API groups (aggregated API unavailable), using the last known kinds",
 			"groupVersions", groupVersions)
 	}
 }
 
 // tellLeft tells of kinds that are chosen and served otherwise.
-func (c *chooser) tellLeft(left []selection.Left) {
+func (c *Chooser) tellLeft(left []selection.Left) {
 	now := map[string]bool{}
 	for _, one := range left {
 		about := fmt.Sprintf("left %d %s", one.By, one.Resource)
 		now[about] = true
-		log := c.operator.Settings.Log.With("kind", one.Kind, "apiVersion", one.APIVersion(), "selector", c.operator.Selections[one.By].Of.String())
+		log := c.options.Settings.Log.With("kind", one.Kind, "apiVersion", one.APIVersion(), "selector", c.options.Selections[one.By].Of.String())
 		switch {
 		case !c.news(about, "left for "+one.Other):
 		case one.Other == "":
@@ -58,11 +58,11 @@ func (c *chooser) tellLeft(left []selection.Left) {
 }
 
 // tellChoices tells what selections choose that is no plain kind, and returns what keeps the operator from being ready.
-func (c *chooser) tellChoices(made selection.Assignment) []error {
+func (c *Chooser) tellChoices(made selection.Assignment) []error {
 	var trouble []error
 	for by, choice := range made.Choices {
-		of, name := c.operator.Selections[by].Of, fmt.Sprint(" of ", by)
-		log := c.operator.Settings.Log.With("selector", of.String())
+		of, name := c.options.Selections[by].Of, fmt.Sprint(" of ", by)
+		log := c.options.Settings.Log.With("selector", of.String())
 		missing := of.Trouble(choice)
 		if missing != "" {
 			trouble = append(trouble, errors.New(missing))
