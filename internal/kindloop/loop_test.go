@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,30 +18,50 @@ import (
 
 // story is what happens to a kind, with the seconds since the beginning.
 type story struct {
-	t      *testing.T
-	begun  time.Time
+	t     *testing.T
+	begun time.Time
+
+	// mu guards the fields below.
+	mu     sync.Mutex
 	lines  []string
-	served error
+	absent error
+}
+
+// serve makes the API server serve the kind, or not because of an error.
+func (s *story) serve(absent error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.absent = absent
+}
+
+func (s *story) served() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.absent
 }
 
 func (s *story) tell(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.lines = append(s.lines, time.Since(s.begun).Round(100*time.Millisecond).String()+" "+line)
 }
 
 func (s *story) expect(want ...string) {
 	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if diff := cmp.Diff(want, s.lines); diff != "" {
 		s.t.Errorf("the story (-want +got):\n%s", diff)
 	}
 }
 
-// loop returns a loop that tells its story. The API server serves the kind unless there is an error in served.
+// loop returns a loop that tells its story. The API server serves the kind unless there is an error in absent.
 func (s *story) loop(failures *kindloop.WatchErrors) kindloop.Loop {
 	s.begun = time.Now()
 	return kindloop.Loop{
 		Errors: failures,
 		Find: func(context.Context) (kube.Description, error) {
-			return kube.Description{Resource: "widgets"}, s.served
+			return kube.Description{Resource: "widgets"}, s.served()
 		},
 		Waiting: func(err error, news bool) {
 			if news {
@@ -57,7 +78,7 @@ func (s *story) loop(failures *kindloop.WatchErrors) kindloop.Loop {
 			s.tell(found.Resource + " vanished")
 			return nil
 		},
-		Served: func(context.Context) error { return s.served },
+		Served: func(context.Context) error { return s.served() },
 	}
 }
 
@@ -65,21 +86,21 @@ func (s *story) loop(failures *kindloop.WatchErrors) kindloop.Loop {
 func TestAKindIsServedAsLongAsTheAPIServerDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures kindloop.WatchErrors
-		s := &story{t: t, served: kube.ErrNotServed}
+		s := &story{t: t, absent: kube.ErrNotServed}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		l := s.loop(&failures)
 		go func() { ended <- l.Run(ctx) }()
 		<-time.After(2500 * time.Millisecond)
-		s.served = nil
+		s.serve(nil)
 		<-time.After(time.Second)
 		failures.WatchFailed(t.Context(), nil, nil, true) // The kind is still served.
 		synctest.Wait()
-		s.served = kube.ErrNotServed
+		s.serve(kube.ErrNotServed)
 		<-time.After(time.Minute) // Nothing tells that it has vanished.
 		failures.WatchFailed(t.Context(), nil, nil, true)
 		<-time.After(1500 * time.Millisecond)
-		s.served = nil
+		s.serve(nil)
 		<-time.After(time.Second)
 		cancel()
 		if err := <-ended; err != nil {
@@ -93,7 +114,7 @@ func TestAKindIsServedAsLongAsTheAPIServerDoes(t *testing.T) {
 // A schema that is about to be published is looked for often, for some seconds.
 func TestASchemaThatIsAboutToBePublishedIsLookedForOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{t: t, served: kube.ErrNoSchema}
+		s := &story{t: t, absent: kube.ErrNoSchema}
 		l := s.loop(nil)
 		times := 0
 		find := l.Find
