@@ -81,6 +81,9 @@ func New(options Options) *State {
 // for it, nothing is kept.
 func (s *State) Load(ctx context.Context) error {
 	if !s.kept() {
+		if !s.store.Kept() {
+			s.options.Log.Debug("no namespace for watermarks, records lost while the operator is down will not be detected")
+		}
 		return nil
 	}
 	retry := time.NewTicker(readAgain)
@@ -106,14 +109,7 @@ func (s *State) Load(ctx context.Context) error {
 
 // kept reports whether anything is stored of the kind.
 func (s *State) kept() bool {
-	if !s.options.Records().OfEveryObject && s.options.BuiltIn {
-		return false
-	}
-	if !s.store.Kept() {
-		s.options.Log.Debug("no namespace for watermarks, records lost while the operator is down will not be detected")
-		return false
-	}
-	return true
+	return s.store.Kept() && (s.options.Records().OfEveryObject || !s.options.BuiltIn)
 }
 
 // take takes up what was read.

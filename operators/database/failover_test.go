@@ -68,7 +68,7 @@ func expectNoRequest(w *einmaltest.World) {
 func TestAPersonGivesUpThePrimary(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := replicated(w, 3)
-		n.connected["orders-db-1"] = false
+		n.connect("orders-db-1", false)
 		w.Advance(time.Minute)
 		n.switchOff("orders-db-0")
 		w.Advance(time.Minute)
@@ -76,7 +76,7 @@ func TestAPersonGivesUpThePrimary(t *testing.T) {
 		giveUp(w)
 		w.Advance(time.Minute)
 		expect(w, "Ready=True DatabaseReady", "Available=True AcceptsConnections", "StandbysStreaming=False NodeLost")
-		n.connected["orders-db-1"] = true
+		n.connect("orders-db-1", true)
 		w.Advance(time.Minute)
 		expectServers(w, "2/3, 0: NotReady , 1: Streaming standby, 2: Ready primary")
 		expectNoRequest(w)
@@ -120,7 +120,7 @@ func TestAStandbyReplacesALostVolume(t *testing.T) {
 func TestAStandbyThatHasMoreThanThePrimaryIsCopiedAgain(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := replicated(w, 3)
-		n.connected["orders-db-1"] = false
+		n.connect("orders-db-1", false)
 		w.Advance(time.Minute)
 		n.lose("orders-db-2")
 		n.switchOff("orders-db-0")

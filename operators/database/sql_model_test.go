@@ -111,6 +111,13 @@ func (n *modelNode) write(primary *volume) {
 	}
 }
 
+// connect sets whether the standby in a Pod gets what the primary writes.
+func (n *modelNode) connect(pod string, connected bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.connected[pod] = connected
+}
+
 // streams reports whether the standby with a slot gets what the primary writes.
 func (n *modelNode) streams(slot, database string, primary *volume) bool {
 	name := database + "-" + strings.TrimPrefix(slot, "einmal_")

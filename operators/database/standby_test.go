@@ -133,11 +133,11 @@ func checkSwitchover(w *einmaltest.World) {
 func TestAStandbyThatIsCutOffServesNoReads(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := replicated(w, 2)
-		n.connected["orders-db-1"] = false
+		n.connect("orders-db-1", false)
 		w.Advance(2 * pollInterval)
 		expectServers(w, "1/2, 0: Ready primary, 1: Disconnected ")
 		expect(w, "Ready=True DatabaseReady", "StandbysStreaming=False Disconnected", "Degraded=True Disconnected", "Progressing=True Disconnected")
-		n.connected["orders-db-1"] = true
+		n.connect("orders-db-1", true)
 		w.Advance(2 * pollInterval)
 		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
 		for _, lag := range []struct {
@@ -214,12 +214,12 @@ func TestWhatStandbysAreIsRepaired(t *testing.T) {
 		w.Patch(&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-1")}, `{"metadata":{"annotations":{"database.einmal.dev/term":"9"}}}`)
 		w.Advance(time.Minute)
 		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
-		n.connected["orders-db-1"] = false
+		n.connect("orders-db-1", false)
 		w.Advance(time.Minute)
 		w.Patch(&corev1.Pod{ObjectMeta: in("orders-db-1")}, `{"metadata":{"labels":{"database.einmal.dev/role":"primary"}}}`)
 		w.Advance(time.Minute)
 		expectServers(w, "1/2, 0: Ready primary, 1: Disconnected ")
-		n.connected["orders-db-1"] = true
+		n.connect("orders-db-1", true)
 	})
 }
 

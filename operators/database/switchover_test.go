@@ -48,12 +48,12 @@ func expectQuiet(w *einmaltest.World) {
 func TestAStandbyThatIsCutOffDoesNotBecomeThePrimary(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := replicated(w, 2)
-		n.connected["orders-db-1"] = false
+		n.connect("orders-db-1", false)
 		w.Advance(time.Minute)
 		before := podUID(w, "orders-db-0")
 		request(w, 1)
 		expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=False StandbyNotStreaming", "Progressing=True Disconnected")
-		n.connected["orders-db-1"] = true
+		n.connect("orders-db-1", true)
 		n.lag = smallLag
 		w.Advance(time.Minute)
 		expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=False StandbyBehind", "Progressing=True StandbyBehind")
@@ -178,7 +178,8 @@ func TestAnotherVersionNeedsNoRestartOfThePrimary(t *testing.T) {
 		w.Advance(5 * time.Minute)
 		expect(w, "Ready=True DatabaseReady", "StandbysStreaming=False Disconnected")
 		expectStops(w, "orders-db-1") // The others go on as long as it does not stream.
-		n.apart, n.connected["orders-db-1"] = false, true
+		n.apart = false
+		n.connect("orders-db-1", true)
 		w.Advance(5 * time.Minute)
 		expectServers(w, "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby")
 		expectStops(w, "orders-db-1", "orders-db-2", "orders-db-0")
