@@ -23,7 +23,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
-	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/logging"
 )
 
@@ -138,7 +137,7 @@ func (op *Operator) stripToo(then toolscache.TransformFunc) toolscache.Transform
 // watchFailedToo reports a list or watch that failed, which the cache tries again. It calls the author's function too.
 func (op *Operator) watchFailedToo(then toolscache.WatchErrorHandlerWithContext) toolscache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, reflector *toolscache.Reflector, err error) {
-		op.watchErrors.WatchFailed(ctx, reflector, err, op.problems.Report(op.settings.Log, err))
+		op.informers.WatchFailed(ctx, reflector, err, op.problems.Report(op.settings.Log, err))
 		if then != nil {
 			then(ctx, reflector, err)
 		}
@@ -269,9 +268,11 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the discovery client: %w", err)
 	}
+	op.informers.Cache = mgr.GetCache()
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Metrics: op.counted, WatchErrors: &op.watchErrors, Informers: &kindloop.Informers{Cache: mgr.GetCache()}, Problems: &op.problems, WatchHealth: op.watchHealth, NamespacedCache: kube.NamespacedCacheOf(mgr.GetCache()), Tolerance: op.tolerance,
+		Metrics: op.counted, Informers: &op.informers, Problems: &op.problems, WatchHealth: op.watchHealth,
+		NamespacedCache: kube.NamespacedCacheOf(mgr.GetCache()), Tolerance: op.tolerance,
 		RecordOwners: op.records,
 		Startup:      op.activities.startup, Cleanup: op.activities.cleanup,
 	}

@@ -61,8 +61,8 @@ type Operator struct {
 	client client.Client
 	// lease is what replicas are elected by; nil where they are not, or by another program's manager.
 	lease *kube.Leadership
-	// watchErrors receives the failures of watches from the cache. watchHealth has the health of each watch.
-	watchErrors kindloop.WatchErrors
+	// informers are those of the cache, whose failures of watches they receive. watchHealth has the health of each watch.
+	informers   kindloop.Informers
 	watchHealth *kube.WatchHealth
 	counted     *metrics.Metrics
 	// problems logs why the API server cannot be used.

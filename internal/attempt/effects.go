@@ -34,30 +34,24 @@ type Effects struct {
 // IntentTimes is when this process saw the intents of an object and ended its calls. An intent that is declared again keeps its token, so
 // the key is who declared it: an end of a call is not known of the next one. The zero value is ready to use.
 type IntentTimes struct {
-	// mu guards both. A handler can still call its steps after its reconciliation has ended.
-	mu           sync.Mutex
-	since, ended map[string]time.Time
+	// Both are from who declared an intent to a time. A handler can still call its steps after its reconciliation has ended.
+	since, ended sync.Map
 }
 
 // of returns when an intent was first seen, which is now if it is new, and when the last call for it ended, or zero.
 func (t *IntentTimes) of(intent record.Intent, now time.Time) (since, ended time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.since == nil {
-		t.since, t.ended = map[string]time.Time{}, map[string]time.Time{}
+	first, _ := t.since.LoadOrStore(intent.By, now)
+	since, _ = first.(time.Time)
+	if last, has := t.ended.Load(intent.By); has {
+		ended, _ = last.(time.Time)
 	}
-	if t.since[intent.By].IsZero() {
-		t.since[intent.By] = now
-	}
-	return t.since[intent.By], t.ended[intent.By]
+	return since, ended
 }
 
 // called notes that a call has ended without a result.
 func (t *IntentTimes) called(intent record.Intent, now time.Time) {
-	t.of(intent, now)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended[intent.By] = now
+	t.since.LoadOrStore(intent.By, now)
+	t.ended.Store(intent.By, now)
 }
 
 // Waiting is an effect that waits for its intent to be stored.

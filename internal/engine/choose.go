@@ -15,14 +15,14 @@ import (
 // serveChosen serves what selections choose, until the context ends.
 func (o *Operator) serveChosen(ctx context.Context) {
 	c := selected.New(o.choice(o.serveOne, o.letGo))
-	o.chooser.Store(c)
+	o.readiness.chooser.Store(c)
 	c.Run(ctx)
 }
 
 // choice returns what a chooser needs to know.
 func (o *Operator) choice(serve, release func(context.Context, *selected.Chosen)) selected.Options {
 	return selected.Options{
-		Selections: o.Selections, Settings: o.Settings, Kinds: o.Kinds, Discovery: o.Discovery, Errors: o.WatchErrors, Serve: serve, Release: release,
+		Selections: o.Selections, Settings: o.Settings, Kinds: o.Kinds, Discovery: o.Discovery, Informers: o.Informers, Serve: serve, Release: release,
 	}
 }
 
@@ -79,16 +79,4 @@ func (o *Operator) watches(kind schema.GroupVersionKind, so func(declaration.Wat
 		}
 	}
 	return false
-}
-
-// chosenReady reports whether what selections choose is served.
-func (o *Operator) chosenReady() error {
-	switch chooser := o.chooser.Load(); {
-	case len(o.Selections) == 0:
-		return nil
-	case chooser == nil:
-		return selected.ErrUnknownKinds
-	default:
-		return chooser.Ready(o.readiness.of)
-	}
 }

@@ -74,7 +74,7 @@ func newFollower(o *Operator, watched declaration.Watched, changed func(change))
 func (f *follower) follow(ctx context.Context) {
 	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
 	l := kindloop.Loop{
-		Kind: f.GVK, Errors: f.operator.WatchErrors, Served: served(f.operator.Discovery, f.GVK),
+		Informers: f.operator.Informers, Served: served(f.operator.Discovery, f.GVK),
 		Find: func(context.Context) (kube.Description, error) {
 			err := f.register(ctx)
 			if err == nil {
@@ -138,7 +138,7 @@ func (f *follower) register(ctx context.Context) error {
 	if err := kube.Served(ctx, f.operator.Discovery, f.GVK); err != nil {
 		return err
 	}
-	f.operator.readiness.report(f.Place(), "its objects are not listed yet")
+	f.operator.readiness.report(f.Place(), notListed)
 	shared, removed, err := f.operator.Informers.Get(ctx, f.GVK, f.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)

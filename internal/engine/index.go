@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,10 +29,6 @@ type indexer struct {
 	// turn is held by the goroutine that changes the index, for an event or a retry. A channel, since the author's function runs meanwhile.
 	turn    chan struct{}
 	pending map[types.NamespacedName]*computation
-
-	// mu guards versions.
-	mu       sync.Mutex
-	versions map[types.NamespacedName]string // of the objects that were looked at
 }
 
 // computation is one that failed, and will be made again.
@@ -49,10 +42,9 @@ type computation struct {
 func newIndexer(o *Operator, index declaration.Index) *indexer {
 	return &indexer{
 		index: index, settings: o.Settings, turn: make(chan struct{}, 1), pending: map[types.NamespacedName]*computation{},
-		fields:   handler.Kind{Handlers: []handler.Declaration{index.Declaration}}.StatusFields(),
-		meter:    o.Metrics.Index(o.Settings.Identity, index.GVK.GroupKind().String(), index.ID),
-		log:      o.Settings.Log.With("kind", index.GVK.Kind, "index", index.ID),
-		versions: map[types.NamespacedName]string{},
+		fields: handler.Kind{Handlers: []handler.Declaration{index.Declaration}}.StatusFields(),
+		meter:  o.Metrics.Index(o.Settings.Identity, index.GVK.GroupKind().String(), index.ID),
+		log:    o.Settings.Log.With("kind", index.GVK.Kind, "index", index.ID),
 	}
 }
 
@@ -69,36 +61,20 @@ func (x *indexer) changed(ctx context.Context, delivered change) {
 			x.forgetAttempt(key)
 			x.enter(ctx, computation{of: delivered.after, n: 1, first: time.Now()})
 		}
-		x.mu.Lock()
-		x.versions[key] = delivered.after.GetResourceVersion()
-		x.mu.Unlock()
 	}
 	x.meter.Holds(x.index.Size())
-}
-
-// version is that of an object which was looked at last, "" for none.
-func (x *indexer) version(key types.NamespacedName) string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.versions[key]
 }
 
 // leave takes an object out of the index.
 func (x *indexer) leave(key types.NamespacedName) {
 	x.forgetAttempt(key)
 	x.index.Remove(key)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.versions, key)
 }
 
-// clear takes all objects out of the index.
-func (x *indexer) clear() {
+// clear takes objects out of the index.
+func (x *indexer) clear(known []types.NamespacedName) {
 	x.turn <- struct{}{}
 	defer func() { <-x.turn }()
-	x.mu.Lock()
-	known := slices.Collect(maps.Keys(x.versions))
-	x.mu.Unlock()
 	for _, key := range known {
 		x.leave(key)
 	}

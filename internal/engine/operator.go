@@ -17,7 +17,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/kindloop"
 	"github.com/einmal-operators/einmal/internal/report"
-	"github.com/einmal-operators/einmal/internal/selected"
 )
 
 // Operator runs what handles each kind. It is a Runnable of a manager.
@@ -35,15 +34,13 @@ type Operator struct {
 	// Live reads and writes without a cache.
 	Live  client.Client
 	Cache cache.Cache
-	// Informers are those of the cache.
+	// Informers are those of the cache. They tell when a watch has failed.
 	Informers *kindloop.Informers
 	Discovery discovery.DiscoveryInterface
 	// EventSink writes events; nil for none.
 	EventSink *kube.EventSink
 	Metrics   *metrics.Metrics
 	Election  Election
-	// WatchErrors signals that watches have failed.
-	WatchErrors *kindloop.WatchErrors
 	// Problems logs why the API server cannot be used; nil for no log.
 	Problems *kube.ProblemLog
 	// WatchHealth has the health of each watch, NamespacedCache the namespaces that exist; nil if unknown.
@@ -65,8 +62,6 @@ type Operator struct {
 	end <-chan struct{}
 	// readiness says what is in the way of each kind.
 	readiness readiness
-	// chooser serves what selections choose; nil before.
-	chooser atomic.Pointer[selected.Chooser]
 	// cachedTypes are the cached kinds.
 	cachedTypes kube.CachedTypes
 }
@@ -169,12 +164,7 @@ func (o *Operator) Ready() error {
 	if o.Election.waiting() {
 		return o.Election.Standby.ready()
 	}
-	for _, kind := range o.Kinds {
-		if err := o.readiness.of(kind.GVK.Kind, kind.GVK.String()); err != nil {
-			return err
-		}
-	}
-	if err := o.chosenReady(); err != nil {
+	if err := o.readiness.ofHandled(o.Kinds, o.Selections); err != nil {
 		return err
 	}
 	if err := o.WatchHealth.Failure(watchPatience); err != nil {

@@ -3,37 +3,33 @@ package engine
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
+
+	"github.com/einmal-operators/einmal/internal/declaration"
+	"github.com/einmal-operators/einmal/internal/selected"
 )
+
+// notListed is in the way of a kind until its objects are there.
+const notListed = "its objects are not listed yet"
 
 // readiness is what is in the way of each kind, by a name of the kind and of what it is watched for.
 type readiness struct {
-	// mu guards waiting, which is "" for nothing.
-	mu      sync.Mutex
-	waiting map[string]string
+	// chooser knows which kinds selections choose; nil before it has begun.
+	chooser atomic.Pointer[selected.Chooser]
+
+	// waiting is from the name to what is in the way, "" for nothing.
+	waiting sync.Map
 }
 
 // report notes what is in the way of a kind, "" for nothing.
-func (r *readiness) report(name, trouble string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waiting == nil {
-		r.waiting = map[string]string{}
-	}
-	r.waiting[name] = trouble
-}
+func (r *readiness) report(name, trouble string) { r.waiting.Store(name, trouble) }
 
 // forget removes a kind.
-func (r *readiness) forget(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, name)
-}
+func (r *readiness) forget(name string) { r.waiting.Delete(name) }
 
 // of returns what is in the way of a kind, or nil.
 func (r *readiness) of(kind, name string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	trouble, known := r.waiting[name]
+	trouble, known := r.waiting.Load(name)
 	switch {
 	case !known:
 		return fmt.Errorf("%s: not started", kind)
@@ -41,4 +37,21 @@ func (r *readiness) of(kind, name string) error {
 		return fmt.Errorf("%s: %s", kind, trouble)
 	}
 	return nil
+}
+
+// ofHandled returns what is in the way of the first kind of some, or of one that selections choose.
+func (r *readiness) ofHandled(kinds []declaration.Kind, selections []declaration.Selection) error {
+	for _, kind := range kinds {
+		if err := r.of(kind.GVK.Kind, kind.GVK.String()); err != nil {
+			return err
+		}
+	}
+	switch chooser := r.chooser.Load(); {
+	case len(selections) == 0:
+		return nil
+	case chooser == nil:
+		return selected.ErrUnknownKinds
+	default:
+		return chooser.Ready(r.of)
+	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -21,6 +22,8 @@ type relatedWatch struct {
 	// mu guards the fields below.
 	mu             sync.Mutex
 	relatedSources []*relatedSource
+	// indexed has the versions of the objects that the indexes have seen.
+	indexed map[types.NamespacedName]string
 	// waiting has a function for each object whose reconciliation waits until the indexes have seen the object.
 	waiting map[types.NamespacedName]func()
 }
@@ -30,7 +33,7 @@ type relatedWatch struct {
 func (o *Operator) startRelatedWatches(ctx context.Context) {
 	o.relatedWatches = map[schema.GroupVersionKind]*relatedWatch{}
 	for _, watched := range o.watched() {
-		w := &relatedWatch{}
+		w := &relatedWatch{indexed: map[types.NamespacedName]string{}, waiting: map[types.NamespacedName]func(){}}
 		for _, index := range o.Indexes {
 			if index.GVK == watched.GVK {
 				w.indexers = append(w.indexers, newIndexer(o, index))
@@ -49,25 +52,38 @@ func (w *relatedWatch) changed(ctx context.Context, delivered change) {
 	for _, x := range w.indexers {
 		x.changed(ctx, delivered)
 	}
+	for _, r := range w.seen(delivered) {
+		r.wake(delivered)
+	}
+}
+
+// seen notes what the indexes have seen, and wakes the objects that waited for it. It returns the sources that the change concerns.
+func (w *relatedWatch) seen(delivered change) []*relatedSource {
 	w.mu.Lock()
-	woken := slices.Clone(w.relatedSources)
+	defer w.mu.Unlock()
 	for _, one := range delivered.objects() {
 		key := client.ObjectKeyFromObject(one)
+		if len(w.indexers) > 0 && one == delivered.after {
+			w.indexed[key] = one.GetResourceVersion()
+		} else {
+			delete(w.indexed, key)
+		}
 		if wake, waits := w.waiting[key]; waits {
 			delete(w.waiting, key)
 			wake()
 		}
 	}
-	w.mu.Unlock()
-	for _, r := range woken {
-		r.wake(delivered)
-	}
+	return slices.Clone(w.relatedSources)
 }
 
 // clear removes all objects from the indexes.
 func (w *relatedWatch) clear() {
+	w.mu.Lock()
+	known := slices.Collect(maps.Keys(w.indexed))
+	clear(w.indexed)
+	w.mu.Unlock()
 	for _, x := range w.indexers {
-		x.clear()
+		x.clear(known)
 	}
 }
 
@@ -83,26 +99,15 @@ func (w *relatedWatch) join(ctx context.Context, r *relatedSource) {
 	})
 }
 
-// behind reports whether an index has not seen a version of an object yet.
-func (w *relatedWatch) behind(key types.NamespacedName, version string) bool {
-	return w != nil && w.follower.complete.Load() && slices.ContainsFunc(w.indexers, func(x *indexer) bool {
-		seen := x.version(key)
-		return seen == "" || kube.Older(seen, version)
-	})
-}
-
 // awaits reports whether an index has not seen a version of an object yet. Then it calls wake once after the next event of the object.
 func (w *relatedWatch) awaits(key types.NamespacedName, version string, wake func()) bool {
-	if !w.behind(key, version) {
+	if w == nil || len(w.indexers) == 0 || !w.follower.complete.Load() {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.behind(key, version) { // The event has come in the meantime.
+	if seen := w.indexed[key]; seen != "" && !kube.Older(seen, version) {
 		return false
-	}
-	if w.waiting == nil {
-		w.waiting = map[types.NamespacedName]func(){}
 	}
 	w.waiting[key] = wake
 	return true

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/schemaview"
 )
@@ -21,35 +19,25 @@ const (
 
 // schemas keeps the views of the kinds that are served up to date.
 type schemas struct {
-	// mu guards controllers.
-	mu          sync.Mutex
-	controllers map[schema.GroupVersionKind]*kindController
+	// controllers has as keys those that handle the kinds.
+	controllers sync.Map
 }
 
 // keep keeps the view of a kind up to date until the end is called. Those of built-in kinds do not change.
 func (s *schemas) keep(k *kindController) (end func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if k.views.Now().Description.Schema == "" {
 		return func() {}
 	}
-	if s.controllers == nil {
-		s.controllers = map[schema.GroupVersionKind]*kindController{}
-	}
-	s.controllers[k.kind.GVK] = k
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.controllers, k.kind.GVK)
-	}
+	s.controllers.Store(k, nil)
+	return func() { s.controllers.Delete(k) }
 }
 
 func (s *schemas) kept() []*kindController {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*kindController, 0, len(s.controllers))
-	for _, k := range s.controllers {
-		all = append(all, k)
+	var all []*kindController
+	for one := range s.controllers.Range {
+		if k, is := one.(*kindController); is {
+			all = append(all, k)
+		}
 	}
 	return all
 }

@@ -50,8 +50,8 @@ func (o *Operator) serve(ctx context.Context, kind declaration.Kind) error {
 // loopOf returns a loop that waits until a kind can be handled.
 func (o *Operator) loopOf(kind declaration.Kind) kindloop.Loop {
 	return kindloop.Loop{
-		Kind: kind.GVK, Errors: o.WatchErrors,
-		Find: func(ctx context.Context) (kube.Description, error) { return kube.Describe(ctx, o.Discovery, kind.GVK) },
+		Informers: o.Informers,
+		Find:      func(ctx context.Context) (kube.Description, error) { return kube.Describe(ctx, o.Discovery, kind.GVK) },
 		Waiting: func(err error, news bool) {
 			if o.readiness.report(kind.GVK.String(), err.Error()); news {
 				o.logAwaited(kind, err)
@@ -109,7 +109,7 @@ func (o *Operator) handle(ctx context.Context, kind declaration.Kind, found kube
 	if err != nil {
 		return fmt.Errorf("create controller: %w", err)
 	}
-	o.readiness.report(kind.GVK.String(), "its objects are not listed yet")
+	o.readiness.report(kind.GVK.String(), notListed)
 	relatedSources := o.relatedSourcesOf(k)
 	if err := o.awaitRelated(ctx, relatedSources); err != nil {
 		return err

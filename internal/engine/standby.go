@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,11 +17,7 @@ import (
 type Standby struct {
 	Operator *Operator
 
-	// mu guards the fields below.
-	mu       sync.Mutex
-	unsynced map[string]string
-	// chooser looks for what selections choose; nil where there are none.
-	chooser *selected.Chooser
+	readiness readiness
 }
 
 // NeedLeaderElection lets it run in replicas that are not elected.
@@ -33,6 +28,7 @@ func (s *Standby) Start(ctx context.Context) error {
 	s.Operator.Settings.Log.Info("waiting to be elected as leader", "lease", s.Operator.Election.Lease.Describe())
 	var waiting sync.WaitGroup
 	for _, kind := range s.kinds() {
+		s.readiness.report(kind.GVK.String(), notListed)
 		waiting.Go(func() { s.sync(ctx, kind) })
 	}
 	if len(s.Operator.Selections) > 0 {
@@ -47,18 +43,15 @@ func (s *Standby) syncChosen(ctx context.Context) {
 	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
 	serve := func(ctx context.Context, one *selected.Chosen) {
+		s.readiness.report(one.Kind.GVK.String(), notListed)
 		_ = s.loopOf(declaration.Watched{GVK: one.Kind.GVK, New: one.Kind.New}).Run(ctx) // It has no errors of its own.
 	}
 	release := func(ctx context.Context, one *selected.Chosen) {
 		s.Operator.letGo(ctx, one)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.unsynced, one.Kind.GVK.String())
+		s.readiness.forget(one.Kind.GVK.String())
 	}
 	c := selected.New(s.Operator.choice(serve, release))
-	s.mu.Lock()
-	s.chooser = c
-	s.mu.Unlock()
+	s.readiness.chooser.Store(c)
 	c.Run(ctx)
 }
 
@@ -81,7 +74,7 @@ func (s *Standby) sync(ctx context.Context, kind declaration.Watched) {
 		if !s.Operator.Election.waiting() {
 			return nil
 		}
-		s.note(kind, kube.ErrNotServed)
+		s.readiness.report(kind.GVK.String(), kube.ErrNotServed.Error())
 		s.Operator.Settings.Log.Warn("kind no longer served while waiting to be elected", "kind", kind.GVK.Kind)
 		if err := s.Operator.Informers.Remove(ctx, kind.GVK, kind.New()); err != nil {
 			s.Operator.Settings.Log.Debug("cannot remove informer", "kind", kind.GVK.Kind, "error", err)
@@ -95,34 +88,22 @@ func (s *Standby) sync(ctx context.Context, kind declaration.Watched) {
 // loopOf returns a loop that fills the cache with the objects of a kind.
 func (s *Standby) loopOf(kind declaration.Watched) kindloop.Loop {
 	return kindloop.Loop{
-		Kind: kind.GVK, Errors: s.Operator.WatchErrors,
+		Informers: s.Operator.Informers,
 		Find: func(ctx context.Context) (kube.Description, error) {
 			found, err := kube.Describe(ctx, s.Operator.Discovery, kind.GVK)
 			if err == nil {
 				_, _, err = s.Operator.Informers.Get(ctx, kind.GVK, kind.New(), cache.BlockUntilSynced(true))
 			}
 			if err == nil {
-				s.note(kind, nil)
+				s.readiness.report(kind.GVK.String(), "")
 			}
 			return found, err
 		},
-		Waiting: func(err error, _ bool) { s.note(kind, err) },
+		Waiting: func(err error, _ bool) { s.readiness.report(kind.GVK.String(), err.Error()) },
 		Serve: func(ctx context.Context, _ kube.Description) error {
 			<-ctx.Done()
 			return nil
 		},
-	}
-}
-
-func (s *Standby) note(kind declaration.Watched, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.unsynced == nil {
-		s.unsynced = map[string]string{}
-	}
-	s.unsynced[kind.GVK.String()] = ""
-	if err != nil {
-		s.unsynced[kind.GVK.String()] = err.Error()
 	}
 }
 
@@ -131,31 +112,12 @@ func (s *Standby) ready() error {
 	if s == nil {
 		return nil // Without an election this is unknown.
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	synced := func(kind, name string) error {
-		trouble, known := s.unsynced[name]
-		switch {
-		case !known:
-			return fmt.Errorf("%s: its objects are not listed yet", kind)
-		case trouble != "":
-			return fmt.Errorf("%s: %s", kind, trouble)
-		}
-		return nil
-	}
-	for _, kind := range s.kinds() {
-		if err := synced(kind.GVK.Kind, kind.GVK.String()); err != nil {
+	for _, watched := range s.Operator.watched() {
+		if err := s.readiness.of(watched.GVK.Kind, watched.GVK.String()); err != nil {
 			return err
 		}
 	}
-	switch {
-	case len(s.Operator.Selections) == 0:
-		return nil
-	case s.chooser == nil:
-		return selected.ErrUnknownKinds
-	default:
-		return s.chooser.Ready(synced)
-	}
+	return s.readiness.ofHandled(s.Operator.Kinds, s.Operator.Selections)
 }
 
 // Election is what decides which of several replicas acts.

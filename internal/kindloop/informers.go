@@ -6,18 +6,20 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Informers are the informers of a cache. Several users can share one: who uses it learns when another one removes it. All methods can be called by several
-// goroutines at the same time.
+// Informers are the informers of a cache. Several users can share one: who uses it learns when another one removes it, and when any watch of the cache fails.
+// All methods can be called by several goroutines at the same time.
 type Informers struct {
 	Cache cache.Cache
 
-	// mu guards removed.
-	mu      sync.Mutex
-	removed map[informerKey]chan struct{}
+	// mu guards the fields below.
+	mu        sync.Mutex
+	removed   map[informerKey]chan struct{}
+	listeners map[chan struct{}]struct{}
 }
 
 // informerKey is one form in which a kind is cached.
@@ -67,4 +69,36 @@ func (i *Informers) removal(kind schema.GroupVersionKind, empty client.Object, f
 		delete(i.removed, key)
 	}
 	return removed
+}
+
+// WatchFailed wakes the listeners. A cache calls it when it cannot list or watch a kind, which it then tries again. It logs
+// the error, unless it was reported already.
+func (i *Informers) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error, reported bool) { //nolint:revive // What was reported is not logged again.
+	if !reported {
+		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for listener := range i.listeners {
+		select {
+		case listener <- struct{}{}:
+		default: // It has not heard the one before yet.
+		}
+	}
+}
+
+// Listen returns a channel that yields after a watch was in trouble, until the end is called.
+func (i *Informers) Listen() (heard <-chan struct{}, end func()) {
+	listener := make(chan struct{}, 1)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.listeners == nil {
+		i.listeners = map[chan struct{}]struct{}{}
+	}
+	i.listeners[listener] = struct{}{}
+	return listener, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.listeners, listener)
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -19,7 +17,6 @@ const (
 
 // Loop serves one kind as long as the API server does. All functions are called by the goroutine of Run.
 type Loop struct {
-	Kind schema.GroupVersionKind
 	// Find finds the kind, and begins what can fail because the kind is not served. It is called again after an error: see Every.
 	Find func(ctx context.Context) (kube.Description, error)
 	// Waiting is called after each failure of Find. News means that the error is not the one of the last call: it is to be logged.
@@ -29,9 +26,9 @@ type Loop struct {
 	Serve func(ctx context.Context, found kube.Description) error
 	// Vanished is called after Serve, before the kind is looked for again. An error ends Run.
 	Vanished func(ctx context.Context, found kube.Description) error
-	// Served returns kube.ErrNotServed if the kind is not served. It is asked when Errors tells of a failed watch. Nil means that the kind does not vanish.
-	Served func(ctx context.Context) error
-	Errors *WatchErrors
+	// Served returns kube.ErrNotServed if the kind is not served. It is asked when Informers tell of a failed watch. Nil means that the kind does not vanish.
+	Served    func(ctx context.Context) error
+	Informers *Informers
 }
 
 // Run serves the kind until the context ends. It returns nil then, and else the error of Serve or Vanished.
@@ -104,7 +101,7 @@ func (l Loop) serve(ctx context.Context, found kube.Description) error {
 // awaitVanishing returns true when the API server does not serve the kind any more, and false when the context ends before. It asks only when some watch has
 // failed.
 func (l Loop) awaitVanishing(ctx context.Context) bool {
-	heard, end := l.Errors.Listen()
+	heard, end := l.Informers.Listen()
 	defer end()
 	for {
 		select {

@@ -56,10 +56,10 @@ func (s *story) expect(want ...string) {
 }
 
 // loop returns a loop that tells its story. The API server serves the kind unless there is an error in absent.
-func (s *story) loop(failures *kindloop.WatchErrors) kindloop.Loop {
+func (s *story) loop(informers *kindloop.Informers) kindloop.Loop {
 	s.begun = time.Now()
 	return kindloop.Loop{
-		Errors: failures,
+		Informers: informers,
 		Find: func(context.Context) (kube.Description, error) {
 			return kube.Description{Resource: "widgets"}, s.served()
 		},
@@ -85,20 +85,20 @@ func (s *story) loop(failures *kindloop.WatchErrors) kindloop.Loop {
 // A kind is served when it appears, ended when it vanishes, and served again when it is back. Errors are news once.
 func TestAKindIsServedAsLongAsTheAPIServerDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var failures kindloop.WatchErrors
+		var informers kindloop.Informers
 		s := &story{t: t, absent: kube.ErrNotServed}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		l := s.loop(&failures)
+		l := s.loop(&informers)
 		go func() { ended <- l.Run(ctx) }()
 		<-time.After(2500 * time.Millisecond)
 		s.serve(nil)
 		<-time.After(time.Second)
-		failures.WatchFailed(t.Context(), nil, nil, true) // The kind is still served.
+		informers.WatchFailed(t.Context(), nil, nil, true) // The kind is still served.
 		synctest.Wait()
 		s.serve(kube.ErrNotServed)
 		<-time.After(time.Minute) // Nothing tells that it has vanished.
-		failures.WatchFailed(t.Context(), nil, nil, true)
+		informers.WatchFailed(t.Context(), nil, nil, true)
 		<-time.After(1500 * time.Millisecond)
 		s.serve(nil)
 		<-time.After(time.Second)

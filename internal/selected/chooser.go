@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,13 +33,13 @@ type Options struct {
 	// Kinds are those that have handlers of their own. Selections do not choose them.
 	Kinds     []declaration.Kind
 	Discovery discovery.DiscoveryInterface
-	// Errors tells when to look sooner.
-	Errors *kindloop.WatchErrors
+	// Informers tell when to look sooner.
+	Informers *kindloop.Informers
 	// Serve serves a kind until the context ends. Release is called after that, and lets go of what the kind has held.
 	Serve, Release func(context.Context, *Chosen)
 }
 
-// Chooser serves the kinds that selections choose, as long as they are chosen. Make it with New. All of its state but that of Ready belongs to the goroutine
+// Chooser serves the kinds that selections choose, as long as they are chosen. Make it with New. All of its state but known belongs to the goroutine
 // of Run.
 type Chooser struct {
 	options Options
@@ -52,12 +53,16 @@ type Chooser struct {
 	ended     chan struct{}
 	serving   sync.WaitGroup
 
-	// mu guards the fields below.
-	mu sync.Mutex
+	// known is what the last look has found.
+	known atomic.Pointer[found]
+}
+
+// found is what a look has found. It does not change.
+type found struct {
 	// unknown is why it is not known what is served; nil when it is.
 	unknown error
 	trouble []error
-	names   []schema.GroupVersionKind
+	kinds   []schema.GroupVersionKind
 }
 
 // Chosen is a kind that is served since it is chosen.
@@ -74,15 +79,17 @@ type Chosen struct {
 
 // New returns a chooser that has not looked yet.
 func New(options Options) *Chooser {
-	return &Chooser{
+	c := &Chooser{
 		options: options, discovery: kube.DiscoveryCache{Discovery: options.Discovery}, running: map[schema.GroupKind]*Chosen{},
-		unknown: ErrUnknownKinds, resting: map[schema.GroupKind]*reconciler.State{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
+		resting: map[schema.GroupKind]*reconciler.State{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
 	}
+	c.known.Store(&found{unknown: ErrUnknownKinds})
+	return c
 }
 
 // Run looks again and again, until the context ends and nothing is served any more.
 func (c *Chooser) Run(ctx context.Context) {
-	heard, end := c.options.Errors.Listen()
+	heard, end := c.options.Informers.Listen()
 	defer end()
 	defer c.serving.Wait()
 	ticker := time.NewTicker(lookAgain)
@@ -209,35 +216,31 @@ func (c *Chooser) begin(ctx context.Context, assigned selection.Assigned, before
 
 // note keeps what readiness tells.
 func (c *Chooser) note(trouble []error, kinds []selection.Assigned) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unknown, c.trouble, c.names = nil, trouble, nil
+	now := &found{trouble: trouble}
 	for _, one := range kinds {
-		c.names = append(c.names, schema.GroupVersionKind{Group: one.Group, Version: one.Version, Kind: one.Kind})
+		now.kinds = append(now.kinds, schema.GroupVersionKind{Group: one.Group, Version: one.Version, Kind: one.Kind})
 	}
+	c.known.Store(now)
 	c.unsettled = len(trouble) > 0
 }
 
 // noteUnknown keeps why it is not known what is served, unless it was known before: that goes on.
 func (c *Chooser) noteUnknown(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unsettled = true; c.unknown != nil {
-		c.unknown = fmt.Errorf("%w: %w", ErrUnknownKinds, err)
+	if c.unsettled = true; c.known.Load().unknown != nil {
+		c.known.Store(&found{unknown: fmt.Errorf("%w: %w", ErrUnknownKinds, err)})
 	}
 }
 
 // Ready is nil when every kind that is chosen is served, as the function tells of each.
 func (c *Chooser) Ready(of func(kind, name string) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unknown != nil {
-		return c.unknown
+	known := c.known.Load()
+	if known.unknown != nil {
+		return known.unknown
 	}
-	if len(c.trouble) > 0 {
-		return c.trouble[0]
+	if len(known.trouble) > 0 {
+		return known.trouble[0]
 	}
-	for _, name := range c.names {
+	for _, name := range known.kinds {
 		if err := of(name.Kind, name.String()); err != nil {
 			return err
 		}
