@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -134,6 +135,18 @@ func connect(t *testing.T, database string, record credential.Record) *pgx.Conn 
 	}
 	t.Cleanup(func() { _ = connection.Close(context.Background()) })
 	return connection
+}
+
+// executeInBackground executes a statement that may take until the test ends.
+func executeInBackground(t *testing.T, connection *pgx.Conn, statement string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var executing sync.WaitGroup
+	executing.Go(func() { _, _ = connection.Exec(ctx, statement) })
+	t.Cleanup(func() {
+		cancel()
+		executing.Wait() // Before the connection is closed.
+	})
 }
 
 // super executes statements behind the operator's back.

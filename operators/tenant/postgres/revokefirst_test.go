@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -47,8 +46,7 @@ func obstacles() map[string]func(*testing.T, app, credential.Record, *pgx.Conn) 
 		"locked-catalog": func(t *testing.T, of app, record credential.Record, session *pgx.Conn) {
 			t.Helper()
 			execute(t, session, "BEGIN", "SELECT count(*) FROM pg_class")
-			waiting := connect(t, of.tenant.Database, record)
-			go func() { _, _ = waiting.Exec(context.WithoutCancel(t.Context()), "VACUUM FULL pg_class") }()
+			executeInBackground(t, connect(t, of.tenant.Database, record), "VACUUM FULL pg_class")
 			for ask[int](t, "SELECT count(*) FROM pg_stat_activity WHERE query = 'VACUUM FULL pg_class' AND wait_event_type = 'Lock' AND datname = $1", of.tenant.Database) == 0 {
 				<-time.After(20 * time.Millisecond)
 			}
