@@ -153,6 +153,8 @@ func ExampleRunOptions() {
 		return op.Run(ctx, config, einmal.RunOptions{
 			HealthAddress:  ":8081",
 			MetricsAddress: ":8080",
+			// For go tool pprof http://127.0.0.1:6060/debug/pprof/profile
+			ProfilingAddress: "127.0.0.1:6060",
 			SingleReplica:  true, // The Deployment has one replica and the strategy Recreate.
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/einmal-operators/einmal/internal/cli"
 	"github.com/einmal-operators/einmal/internal/declaration"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine/hook"
@@ -28,6 +29,9 @@ type RunOptions struct {
 	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere. Beside the metrics of controller-runtime it has
 	// those of handlers, whose names begin with einmal_: docs/metrics.md lists them.
 	MetricsAddress string
+	// ProfilingAddress is where net/http/pprof serves /debug/pprof; "" is nowhere. It must be on loopback, such as 127.0.0.1:6060: Run returns an error
+	// otherwise. In a pod, kubectl port-forward reaches it.
+	ProfilingAddress string
 	// SingleReplica switches leader election off: only one replica may run then. By default one of several replicas acts at a time: the one that
 	// holds the Lease named after the operator's identity, in the namespace of the option StateNamespace, which Run needs then. The others
 	// wait with full caches. A replica that stops hands over when its handlers have returned; after a replica that has crashed or hangs
@@ -40,12 +44,13 @@ type RunOptions struct {
 // option ShutdownTimeout, cleanup handlers are called, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
 // the API server.
 func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOptions) error {
-	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
+	if err := errors.Join(op.check(), op.checkPlace(), checkProfiling(options.ProfilingAddress)); err != nil {
 		return err
 	}
 	managed := manager.Options{
 		Metrics:        server.Options{BindAddress: orNowhere(options.MetricsAddress)},
 		LeaderElection: !options.SingleReplica, HealthProbeBindAddress: nowhere, // We serve it ourselves.
+		PprofBindAddress: orNowhere(options.ProfilingAddress),
 	}
 	for _, change := range op.managerChanges {
 		change(&managed)
@@ -69,6 +74,13 @@ func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOpt
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+func checkProfiling(address string) error {
+	if err := cli.CheckLoopback(address); err != nil {
+		return fmt.Errorf("RunOptions.ProfilingAddress %q: %w", address, err)
 	}
 	return nil
 }

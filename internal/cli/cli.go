@@ -55,8 +55,8 @@ type Operator struct {
 
 // RunOptions is how the command run runs an operator.
 type RunOptions struct {
-	// HealthAddress and MetricsAddress are where the operator listens; 0 is nowhere.
-	HealthAddress, MetricsAddress string
+	// HealthAddress, MetricsAddress and ProfilingAddress are where the operator listens; 0 is nowhere. CheckLoopback accepts the last one.
+	HealthAddress, MetricsAddress, ProfilingAddress string
 	// SingleReplica switches leader election off.
 	SingleReplica bool
 }

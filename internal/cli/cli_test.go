@@ -27,6 +27,8 @@ func TestTheCommandLineOfAnOperator(t *testing.T) {
 		"version":            {[]string{"version"}, 0, "commit ", ""},
 		"crds":               {[]string{"crds"}, 0, "---\nkind: One\n---\nkind: Two\n", ""},
 		"run --help":         {[]string{"run", "--help"}, 0, "-namespace", ""},
+		"a public profile":   {[]string{"run", "--pprof-bind-address", ":6060"}, 2, "", "must be a port on loopback, such as 127.0.0.1:6060"},
+		"no profile port":    {[]string{"run", "--pprof-bind-address", "6060"}, 2, "", "missing port"},
 		"an unknown flag":    {[]string{"run", "--colour"}, 2, "", "colour"},
 		"a bad log format":   {[]string{"run", "--log-format", "xml"}, 2, "", "must be text or json"},
 		"an argument":        {[]string{"run", "now"}, 2, "", `unexpected argument "now"`},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -57,6 +58,7 @@ func (f *runFlags) declare(set *flag.FlagSet) {
 	const where = "; the default listens on all interfaces in a pod and on loopback elsewhere"
 	set.StringVar(&f.HealthAddress, "health-probe-bind-address", defaultAddress("8081"), "`address` of /healthz and /readyz, 0 for none"+where)
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", defaultAddress("8080"), "`address` of /metrics, 0 for none"+where)
+	set.StringVar(&f.ProfilingAddress, "pprof-bind-address", "0", "`address` on loopback of /debug/pprof, such as 127.0.0.1:6060, 0 for none: who reaches it can read profiles and the command line")
 	if f.op != nil {
 		declareOwn(f.op.Flags, set)
 	}
@@ -82,11 +84,30 @@ func (f *runFlags) validate() error {
 	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, f.logLevel) {
 		return &flagError{name: "log-level", value: f.logLevel, reason: "must be debug, info, warn or error"}
 	}
+	if err := CheckLoopback(f.ProfilingAddress); err != nil {
+		return &flagError{name: "pprof-bind-address", value: f.ProfilingAddress, reason: err.Error()}
+	}
 	if f.op != nil && f.op.OwnLogger && (f.logFormat != "" || f.logLevel != "" || f.verbose) {
 		return errors.New("flags -log-format, -log-level and -v: this operator has a logger of its own (option Logger); leave out these flags, and do not set " +
 			"EINMAL_LOG_FORMAT, EINMAL_LOG_LEVEL and EINMAL_V")
 	}
 	return f.connectionFlags.validate()
+}
+
+// CheckLoopback returns an error if an address can be reached from outside of the machine or the pod. It accepts "" and 0, which are nowhere.
+func CheckLoopback(address string) error {
+	if address == "" || address == "0" {
+		return nil
+	}
+	const remedy = "must be a port on loopback, such as 127.0.0.1:6060, since profiles show what the process works with"
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", remedy, err)
+	}
+	if parsed := net.ParseIP(host); host != "localhost" && !parsed.IsLoopback() {
+		return errors.New(remedy)
+	}
+	return nil
 }
 
 func (op *Operator) commandRun(ctx context.Context, args []string, out, failures io.Writer) int {
@@ -110,7 +131,7 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 	if err := op.runShown(ctx, config, flags.RunOptions); err != nil {
 		log := op.Settings.Log
 		if errors.Is(err, syscall.EADDRINUSE) {
-			log = log.With("remedy", "name other addresses with --health-probe-bind-address and --metrics-bind-address")
+			log = log.With("remedy", "name other addresses with --health-probe-bind-address, --metrics-bind-address and --pprof-bind-address")
 		}
 		log.Error("the operator failed", "error", err)
 		return exitFailed
