@@ -241,11 +241,7 @@ func Prunes[C any, P interface {
 	*C
 	client.Object
 }](options ...KindOption) ReconcileOption {
-	pruned := relatedKind{
-		option: "Prunes", goType: reflect.TypeFor[C](), empty: func() client.Object { return P(new(C)) },
-		children: &childIndex{byKey: map[types.UID]*bucket[types.NamespacedName]{}, byObject: map[types.NamespacedName][]types.UID{}},
-	}
-	return relation(pruned, options)
+	return relation(relatedKind{option: prunesOption, goType: reflect.TypeFor[C](), empty: func() client.Object { return P(new(C)) }}, options)
 }
 
 // Prune deletes the children of one kind that are no longer wanted: all objects of that kind whose controller is the handled object, except

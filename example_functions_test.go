@@ -155,7 +155,7 @@ func ExampleRunOptions() {
 			MetricsAddress: ":8080",
 			// For go tool pprof http://127.0.0.1:6060/debug/pprof/profile
 			ProfilingAddress: "127.0.0.1:6060",
-			SingleReplica:  true, // The Deployment has one replica and the strategy Recreate.
+			SingleReplica:    true, // The Deployment has one replica and the strategy Recreate.
 		})
 	}
 	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Workers(0))

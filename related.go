@@ -18,8 +18,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/rbac"
 )
 
-// ownsOption is the name of the option Owns.
-const ownsOption = "Owns"
+// The names of options that act differently.
+const (
+	ownsOption   = "Owns"
+	prunesOption = "Prunes"
+)
 
 // Owns triggers a Reconcile when an object of type C is created, changed or deleted whose controller is the handled
 // object. Change.Apply sets that owner reference. So a child that is deleted or edited is repaired. Deletions that the
@@ -109,12 +112,16 @@ func relation(of relatedKind, options []KindOption) ReconcileOption {
 		if of.option == "Watches" && of.names == nil {
 			return errors.New("option Watches: the function is nil: give one that returns the objects to trigger, or use Owns")
 		}
-		of.named = named.gvk
-		settings.related = append(settings.related, of)
-		if of.children == nil {
+		one := of // The option may be given to several handlers and operators, at the same time.
+		one.named = named.gvk
+		if one.option == prunesOption {
+			one.children = &childIndex{byKey: map[types.UID]*bucket[types.NamespacedName]{}, byObject: map[types.NamespacedName][]types.UID{}}
+		}
+		settings.related = append(settings.related, one)
+		if one.children == nil {
 			return nil
 		}
-		return settings.permissions.add(rbac.Request{Option: of.option, Object: of.example(), Verbs: []string{"get", "delete"}})
+		return settings.permissions.add(rbac.Request{Option: one.option, Object: one.example(), Verbs: []string{"get", "delete"}})
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,15 +81,17 @@ func TestTwoHandlersThatUndoEachOtherAreSlowedDown(t *testing.T) { //nolint:goco
 // follows others is not slowed down.
 func TestTwoWritersOfOneFieldAreSlowedDown(t *testing.T) {
 	log := &fixture.Log{}
-	calls := map[string]int{}
+	var contested, followed atomic.Int64
 	virtually(t, log, func(op *einmal.Operator) {
 		widgets := einmal.For[fixture.Widget](op)
 		widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[fixture.Widget]) error {
-			calls[c.Object.Name]++
-			if c.Object.Name == "contested" {
-				c.Object.Spec.Color = fmt.Sprint("blue-", calls[c.Object.Name])
+			if c.Object.Name == "followed" {
+				c.Object.Status.Phase = fmt.Sprint("call ", followed.Add(1))
+				return nil
 			}
-			c.Object.Status.Phase = fmt.Sprint("call ", calls[c.Object.Name])
+			call := contested.Add(1)
+			c.Object.Spec.Color = fmt.Sprint("blue-", call)
+			c.Object.Status.Phase = fmt.Sprint("call ", call)
 			return nil
 		})
 	}, func(t *testing.T, w *virtualWorld) {
@@ -105,10 +108,10 @@ func TestTwoWritersOfOneFieldAreSlowedDown(t *testing.T) {
 			w.Pass(5 * time.Second)
 		}
 	})
-	if calls["followed"] != 120 {
-		t.Errorf("the object without a conflict was handled %d times, want 120", calls["followed"])
+	if n := followed.Load(); n != 120 {
+		t.Errorf("the object without a conflict was handled %d times, want 120", n)
 	}
-	if n := calls["contested"]; n < 60 || n > 70 {
+	if n := contested.Load(); n < 60 || n > 70 {
 		t.Errorf("the object with a conflict was handled %d times in 10 minutes, want some at first and then one in ten seconds", n)
 	}
 	fixture.ExpectLine(t, log, "msg~conflicting writes of a field, slowing down", "object=default/contested", "field=spec.color", "pause=10s")
