@@ -47,7 +47,7 @@ in_module() {
 modules() {
 	echo .
 	local file
-	for file in cmd/einmal/go.mod awslab/go.mod credential/ssm/go.mod operators/*/go.mod tools/go.mod devcluster/go.mod; do
+	for file in cmd/einmal/go.mod awslab/go.mod bench/go.mod credential/ssm/go.mod operators/*/go.mod tools/go.mod devcluster/go.mod; do
 		dirname "$file"
 	done
 }

@@ -81,6 +81,7 @@ func rooms() map[string][]string {
 
 		"cmd/einmal": {},
 		"examples":   {library, "einmaltest"},
+		"bench":      {library},
 		"awslab":     {},
 		"devcluster": {},
 		"tools":      {},

@@ -110,7 +110,7 @@ func (l *list) assigned(folder string, except []string) []string {
 	return patterns
 }
 
-// findTests returns the names of the tests, examples and fuzz tests of each package, by its folder.
+// findTests returns the names of the tests, examples and fuzz tests of each package, by its folder. Those of the benchmark belong to "make check".
 func findTests(root fs.FS) (map[string][]string, error) {
 	declaration := regexp.MustCompile(`^func ((?:Test|Example|Fuzz)\w*)\(`)
 	found := map[string][]string{}
@@ -118,7 +118,7 @@ func findTests(root fs.FS) (map[string][]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || file == "bin"):
+		case entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || file == "bin" || file == "bench"):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(file, "_test.go"):
 			return nil

@@ -18,6 +18,7 @@ func repository(list string) fstest.MapFS {
 		"two/b_test.go":     {Data: []byte("package two\n\nfunc TestMain(m *testing.M) {}\n\nfunc TestSame(t *testing.T) {}\n")},
 		"two/b.go":          {Data: []byte("package two\n\nfunc TestNothing() {}\n")},
 		"bin/c_test.go":     {Data: []byte("func TestOfBin(t *testing.T) {}\n")},
+		"bench/f_test.go":   {Data: []byte("func TestOfBench(t *testing.T) {}\n")},
 		".git/d_test.go":    {Data: []byte("func TestOfGit(t *testing.T) {}\n")},
 		"one/testdata/e.go": {Data: []byte("func TestData(t *testing.T) {}\n")},
 	}
