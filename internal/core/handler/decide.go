@@ -64,6 +64,8 @@ type Run struct {
 	// Old is the essence that the handler last finished with. HasOld is false if there is none.
 	Old    object.Body
 	HasOld bool
+	// Compared is the digest of that essence, "" if there is none.
+	Compared string
 	// Attempt counts from 1.
 	Attempt int
 	// Waited means that the previous attempt asked to be called again without having failed.
@@ -371,8 +373,11 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}
-	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && comparing(reason) {
-		run.Old, run.HasOld = d.kind.normalized(old.Body), true
+	if digest, old, kept := seenBy(d.plan.Record, declared.ID); kept && comparing(reason) {
+		run.Compared = digest
+		if old.Body != nil {
+			run.Old, run.HasOld = d.kind.normalized(old.Body), true
+		}
 	}
 	d.plan.Runs = append(d.plan.Runs, run)
 }

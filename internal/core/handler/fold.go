@@ -29,7 +29,7 @@ type Result struct {
 
 // Fold adds the result of a run to the record. Seen is the essence that the handler got, with the handler's own changes.
 func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
-	if !run.Recorded() || superseded(r, run, result) {
+	if !run.Recorded() || result.Outcome != record.Done && createdElsewhere(r, run) {
 		return r // Handlers without a record are kept in memory: see FoldLevel and FoldTimer.
 	}
 	return k.fold(r, run, result, seen, now)
@@ -75,11 +75,23 @@ func (k Kind) fold(r record.Record, run Run, result Result, seen object.Body, no
 	return r.With(run.ID, entry)
 }
 
-// superseded reports whether another process has finished the handler's creation while this run did not. A finished creation stays
-// finished.
-func superseded(r record.Record, run Run, result Result) bool {
+// createdElsewhere reports whether another process has finished the handler's creation. A finished creation stays finished.
+func createdElsewhere(r record.Record, run Run) bool {
 	entry, open := r.Handlers[run.ID]
-	return run.Reason == cause.Create && result.Outcome != record.Done && (entry.Outcome == record.Done || !open && r.Base != "")
+	return run.Reason == cause.Create && (entry.Outcome == record.Done || !open && r.Base != "")
+}
+
+// Superseded reports whether another process has finished what the run was for, according to a newer record, while the run has ended without success. Seen is as
+// for Fold. What the run says of the object was true before, so it is not to be stored.
+func (k Kind) Superseded(r record.Record, run Run, result Result, seen object.Body) bool {
+	if result.Outcome == record.Done || result.Outcome == record.Pending {
+		return false
+	}
+	if run.Reason == cause.Update {
+		digest, kept, found := seenBy(r, run.ID)
+		return found && digest != run.Compared && k.hasSeen(r, run.Declaration, kept, seen)
+	}
+	return createdElsewhere(r, run)
 }
 
 // due returns the time after delay, rounded up to the milliseconds that a record stores.

@@ -58,13 +58,15 @@ func Resource(carrier record.Carrier, hasStatus bool) string { //nolint:revive /
 	return ""
 }
 
-// Fold enters the attempts into the planned record, which is the newest one of the object. It keeps of the finalizer what the newest plan still wants: the object
+// Fold enters the attempts into the planned record, which is the newest one of the object. It drops the changes of failed attempts for what another process has
+// finished in the meantime: they would overwrite what that one has left in the status, and nothing would correct them. It keeps of the finalizer what the newest plan still wants: the object
 // may have changed since. A record with new content gets the next number. One that is put back keeps its own: stored is the text that its carrier has, and
 // known the newest one that this process knows.
 func (j *Journal) Fold(kind handler.Kind, plan handler.Plan, stored, known string) error {
 	j.updateFinalizer(plan)
 	newest := plan.Record
 	if !j.onlyFinalizer {
+		j.dropSuperseded(kind, newest)
 		for _, made := range j.attempts {
 			newest = kind.Fold(newest, made.Run, made.Result, made.Seen, made.At)
 		}

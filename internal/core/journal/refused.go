@@ -103,8 +103,7 @@ func (j *Journal) Contested(field object.Path, now time.Time) []Attempt {
 			by = append(by, edit.By)
 		}
 	}
-	leaves := func(edit patch.Edit) bool { return slices.Contains(by, edit.By) }
-	j.rest, j.status = slices.DeleteFunc(slices.Clone(j.rest), leaves), slices.DeleteFunc(slices.Clone(j.status), leaves)
+	j.dropEdits(by)
 	j.rejection = fmt.Errorf("another client changed the same items of the list %s while the handler ran", field)
 	bare := handler.Result{Outcome: record.Retry, Asked: true, Delay: contestedDelay, Message: j.rejection.Error()}
 	return j.takeBack(func(made Attempt) bool { return slices.Contains(by, made.Run.ID) }, bare, now)
@@ -133,4 +132,31 @@ func (j *Journal) takeBack(gives func(Attempt) bool, bare handler.Result, now ti
 		taken = append(taken, *made)
 	}
 	return taken
+}
+
+// dropSuperseded gives up the changes of attempts that have ended without success, while another process has finished what they were for. Steps that made these
+// changes count as not done.
+func (j *Journal) dropSuperseded(kind handler.Kind, newest record.Record) {
+	var by []string
+	for i, made := range j.attempts {
+		if made.edited && kind.Superseded(newest, made.Run, made.Result, made.Seen) {
+			by = append(by, made.Run.ID)
+			j.attempts[i].Result.Steps = record.Undone(made.Result.Steps, made.Changing)
+			j.attempts[i].Changing, j.attempts[i].edited = nil, false
+		}
+	}
+	if len(by) == 0 {
+		return
+	}
+	j.dropEdits(by)
+	j.current = j.essence(patch.Apply(j.written, j.Edits()))
+	for i := range j.attempts {
+		j.attempts[i].Seen = j.current
+	}
+}
+
+// dropEdits removes the changes of some handlers that are not stored.
+func (j *Journal) dropEdits(by []string) {
+	leaves := func(edit patch.Edit) bool { return slices.Contains(by, edit.By) }
+	j.rest, j.status = slices.DeleteFunc(slices.Clone(j.rest), leaves), slices.DeleteFunc(slices.Clone(j.status), leaves)
 }
