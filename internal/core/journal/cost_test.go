@@ -10,11 +10,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// part is a part of each reconciliation. It allocates so often.
+// part is a part of each reconciliation. It allocates so often, or a tenth more if it takes memory from pools: the garbage collector and the race detector empty
+// them.
 type part struct {
 	title       string
 	allocations float64
 	do          func()
+	pooled      bool
 }
 
 // usual returns an object of a usual size, with a value in the middle of it.
@@ -49,26 +51,27 @@ func parts(tb testing.TB) []part {
 	}
 	edits := patch.Lists(nil).Edits(before, object.With(before, object.Path{"status", "phase"}, "Busy"))
 	return []part{
-		{"difference of two objects", 12, func() { object.Diff(before, after) }},
-		{"difference of equal objects", 8, func() { object.Diff(before, same) }},
-		{"essence of an object", 5, func() { essence(before) }},
-		{"record to text", 200, func() { _, _ = kept.Encode() }},
-		{"text to record", 182, func() { _, _ = record.Decode(text) }},
-		{"changes of a handler", 16, func() { patch.Lists(nil).Edits(before, after) }},
+		{"difference of two objects", 12, func() { object.Diff(before, after) }, false},
+		{"difference of equal objects", 8, func() { object.Diff(before, same) }, false},
+		{"essence of an object", 5, func() { essence(before) }, false},
+		{"record to text", 200, func() { _, _ = kept.Encode() }, true},
+		{"text to record", 182, func() { _, _ = record.Decode(text) }, false},
+		{"changes of a handler", 16, func() { patch.Lists(nil).Edits(before, after) }, false},
 		{"patch", 26, func() {
 			document := patch.New(before)
 			for _, edit := range edits {
 				document.Edit(edit)
 			}
 			_ = document.Operations()
-		}},
+		}, false},
 	}
 }
 
 // Garbage of each reconciliation is paid for twice: when it is made, and when it is collected. A part that allocates more often than before says so here.
 func TestPartsOfAReconciliationAllocateLittle(t *testing.T) {
 	for _, one := range parts(t) {
-		if got := testing.AllocsPerRun(100, one.do); got != one.allocations {
+		got := testing.AllocsPerRun(100, one.do)
+		if got < one.allocations || got > one.allocations && !one.pooled || got > 1.1*one.allocations {
 			t.Errorf("%s: %v allocations, want %v", one.title, got, one.allocations)
 		}
 	}
