@@ -42,8 +42,8 @@ func subjects() []subject {
 
 // options are the flags.
 type options struct {
-	devcluster, output, only string
-	objects, rounds          int
+	devcluster, output, only, row string
+	objects, rounds               int
 }
 
 func main() {
@@ -53,6 +53,7 @@ func main() {
 	flag.StringVar(&o.only, "subjects", strings.Join(names(subjects()), ","), "`names` of what is measured, separated by commas")
 	flag.IntVar(&o.objects, "objects", 2000, "`number` of objects")
 	flag.IntVar(&o.rounds, "rounds", 3, "`number` of times that each subject is measured; in each round, another one is first")
+	flag.StringVar(&o.row, "row", "", "`question` about many objects that is measured instead, once: rest, restart, one, steady or growth")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, o, os.Stdout, os.Stderr)
@@ -98,6 +99,14 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if err := o.build(ctx, measured, progress); err != nil {
 		return err
 	}
+	if o.row != "" {
+		return o.runRow(ctx, measured, out, progress)
+	}
+	return o.runRounds(ctx, measured, out, progress)
+}
+
+// runRounds measures the creation, an update and the deletion of all objects.
+func (o options) runRounds(ctx context.Context, measured []subject, out, progress io.Writer) error {
 	found := report.Report{Machine: machine(ctx), Objects: o.objects}
 	_, _ = fmt.Fprintln(progress, "starting the control plane")
 	control, err := cluster.Start(ctx, o.devcluster, filepath.Join(o.output, "devcluster"))
@@ -147,13 +156,17 @@ func (o options) write(found report.Report, out io.Writer) error {
 		"report.json": found.WriteJSON,
 		"report.svg":  func(to io.Writer) error { return found.Draw(to, reference) },
 	} {
-		file, err := os.Create(filepath.Join(o.output, name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(write(file), file.Close()); err != nil {
+		if err := writeFile(filepath.Join(o.output, name), write); err != nil {
 			return err
 		}
 	}
 	return found.Print(out, reference)
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path) //nolint:gosec // In the folder that the user names.
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
 }

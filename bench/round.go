@@ -14,7 +14,7 @@ import (
 )
 
 // operationTimeout is how long one operation on all objects may take.
-const operationTimeout = 10 * time.Minute
+const operationTimeout = 30 * time.Minute
 
 // bench measures one subject.
 type bench struct {
@@ -45,17 +45,17 @@ func (b bench) round(ctx context.Context) (made report.Round, err error) {
 		return made, err
 	}
 	// The subject has begun once it has seen to a first object.
-	for _, do := range []func(context.Context, int) (load.Result, error){objects.Create, objects.Update, objects.Delete} {
-		if _, err := do(ctx, 1); err != nil {
+	for _, do := range []operation{objects.Create, objects.Update, objects.Delete} {
+		if _, err := do(ctx, load.Objects{Count: 1}); err != nil {
 			return made, err
 		}
 	}
 	for _, one := range []struct {
 		name string
-		do   func(context.Context, int) (load.Result, error)
+		do   operation
 		into *report.Operation
 	}{{"create", objects.Create, &made.Create}, {"update", objects.Update, &made.Update}, {"delete", objects.Delete, &made.Delete}} {
-		if *one.into, err = b.measure(ctx, running, kind, one.do); err != nil {
+		if *one.into, err = b.measure(ctx, running, one.do, load.Objects{Count: b.options.objects}); err != nil {
 			return made, fmt.Errorf("%s: %w", one.name, err)
 		}
 		_, _ = fmt.Fprintf(b.progress, "  %s: %.1f s, %.0f µs of CPU for each object\n", one.name, one.into.Drain, one.into.CPU)
@@ -70,14 +70,17 @@ func (b bench) round(ctx context.Context) (made report.Round, err error) {
 	return made, nil
 }
 
+// operation is one that a load does with objects.
+type operation func(context.Context, load.Objects) (load.Result, error)
+
 // measure makes the load, and returns what it has cost the subject until that rests again.
-func (b bench) measure(ctx context.Context, running *process.Process, kind cluster.Kind, do func(context.Context, int) (load.Result, error)) (report.Operation, error) {
+func (b bench) measure(ctx context.Context, running *process.Process, do operation, of load.Objects) (report.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	if err := running.Rest(ctx); err != nil {
 		return report.Operation{}, err
 	}
-	requests, err := b.control.Requests(ctx, kind.Resource)
+	requests, err := b.control.Requests(ctx, b.subject.kind.Resource)
 	if err != nil {
 		return report.Operation{}, err
 	}
@@ -86,7 +89,7 @@ func (b bench) measure(ctx context.Context, running *process.Process, kind clust
 		return report.Operation{}, err
 	}
 	instructions := running.Instructions()
-	result, err := do(ctx, b.options.objects)
+	result, err := do(ctx, of)
 	if err == nil {
 		err = running.Rest(ctx)
 	}
@@ -98,7 +101,7 @@ func (b bench) measure(ctx context.Context, running *process.Process, kind clust
 	if err != nil {
 		return report.Operation{}, err
 	}
-	requestsAfter, err := b.control.Requests(ctx, kind.Resource)
+	requestsAfter, err := b.control.Requests(ctx, b.subject.kind.Resource)
 	if err != nil {
 		return report.Operation{}, err
 	}
@@ -106,7 +109,7 @@ func (b bench) measure(ctx context.Context, running *process.Process, kind clust
 	for _, latency := range result.Latencies {
 		latencies = append(latencies, latency.Seconds()*1e3)
 	}
-	each := 1 / float64(b.options.objects)
+	each := 1 / float64(of.Count)
 	return report.Operation{
 		CPU:       (after.CPU - before.CPU).Seconds() * 1e6 * each,
 		Allocated: float64(after.Allocated-before.Allocated) * each, Instructions: float64(counted) * each,

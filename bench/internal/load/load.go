@@ -128,10 +128,17 @@ type Result struct {
 	Latencies []time.Duration
 }
 
-// Create creates n objects.
-func (l *Load) Create(ctx context.Context, n int) (Result, error) {
+// Objects are those that a load is about. First is the number of the first one, from 0. Every is the time from one request to the next, or 0 for as
+// fast as the API server answers.
+type Objects struct {
+	First, Count int
+	Every        time.Duration
+}
+
+// Create creates objects.
+func (l *Load) Create(ctx context.Context, of Objects) (Result, error) {
 	l.size = 1
-	return l.each(ctx, n, l.reported, func(ctx context.Context, name string) error {
+	return l.each(ctx, of, reported(l.size), func(ctx context.Context, name string) error {
 		body, err := json.Marshal(map[string]any{
 			"apiVersion": gadget.Group + "/" + gadget.Version, "kind": l.kind.Name,
 			"metadata": map[string]any{"name": name, "labels": map[string]string{"app.kubernetes.io/name": name, "team": "payments"}},
@@ -144,33 +151,35 @@ func (l *Load) Create(ctx context.Context, n int) (Result, error) {
 	})
 }
 
-// Update changes the size of n objects.
-func (l *Load) Update(ctx context.Context, n int) (Result, error) {
+// Update changes the size of objects.
+func (l *Load) Update(ctx context.Context, of Objects) (Result, error) {
 	l.size++
 	change := []byte(`{"spec":{"size":` + strconv.FormatInt(l.size, 10) + `}}`)
-	return l.each(ctx, n, l.reported, func(ctx context.Context, name string) error {
+	return l.each(ctx, of, reported(l.size), func(ctx context.Context, name string) error {
 		return l.of.API.Patch(types.MergePatchType).AbsPath(l.kind.Path(l.namespace), name).Body(change).Do(ctx).Error()
 	})
 }
 
-// Delete deletes n objects.
-func (l *Load) Delete(ctx context.Context, n int) (Result, error) {
+// Delete deletes objects.
+func (l *Load) Delete(ctx context.Context, of Objects) (Result, error) {
 	gone := func(e event) bool { return e.Type == "DELETED" }
-	return l.each(ctx, n, gone, func(ctx context.Context, name string) error {
+	return l.each(ctx, of, gone, func(ctx context.Context, name string) error {
 		return l.of.API.Delete().AbsPath(l.kind.Path(l.namespace), name).Do(ctx).Error()
 	})
 }
 
-// reported reports whether the operator has reported the size.
-func (l *Load) reported(e event) bool {
-	return e.Object.Status.Size == l.size && e.Object.Status.Phase == gadget.Ready && len(e.Object.Metadata.Finalizers) > 0
+// reported returns whether the operator has reported a size.
+func reported(size int64) func(event) bool {
+	return func(e event) bool {
+		return e.Object.Status.Size == size && e.Object.Status.Phase == gadget.Ready && len(e.Object.Metadata.Finalizers) > 0
+	}
 }
 
-// each sends a request for each of n objects, and waits until all are done.
-func (l *Load) each(ctx context.Context, n int, done func(event) bool, send func(context.Context, string) error) (Result, error) {
+// each sends a request for each object, and waits until the operator has seen to all of them.
+func (l *Load) each(ctx context.Context, of Objects, done func(event) bool, send func(context.Context, string) error) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	begun, seen := time.Now(), make(chan time.Duration, n)
+	begun, seen := time.Now(), make(chan time.Duration, of.Count)
 	names := make(chan string)
 	var sending sync.WaitGroup
 	for range senders {
@@ -183,24 +192,36 @@ func (l *Load) each(ctx context.Context, n int, done func(event) bool, send func
 			}
 		})
 	}
-	for i := range n {
-		names <- fmt.Sprintf("%s-%05d", gadget.Resource, i)
+	for i := range of.Count {
+		Pause(ctx, time.Until(begun.Add(time.Duration(i)*of.Every)))
+		names <- fmt.Sprintf("%s-%05d", gadget.Resource, of.First+i)
 	}
 	close(names)
 	sending.Wait()
-	result := Result{Requests: n}
-	for range n {
+	result := Result{Requests: of.Count}
+	for range of.Count {
 		select {
 		case latency := <-seen:
 			result.Latencies = append(result.Latencies, latency)
 		case err := <-l.failed:
 			return Result{}, err
 		case <-ctx.Done():
-			return Result{}, errors.Join(fmt.Errorf("%d of %d objects are done", len(result.Latencies), n), context.Cause(ctx))
+			return Result{}, errors.Join(fmt.Errorf("%d of %d objects are done", len(result.Latencies), of.Count), context.Cause(ctx))
 		}
 	}
 	result.Drain = time.Since(begun)
 	return result, nil
+}
+
+// Pause waits, if there is something to wait for, and no longer than the context.
+func Pause(ctx context.Context, long time.Duration) {
+	if long <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(long):
+	}
 }
 
 func (l *Load) expect(name string, one *pending) {
