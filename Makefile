@@ -13,13 +13,15 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GREMLINS_VERSION := v0.5.1
+GREMLINS := bin/gremlins-$(GREMLINS_VERSION)
 
 # The parts of the tests: see go run ./tools/testparts -help.
 TESTPARTS := go run ./tools/testparts
 SHORT := fast real explore-quick node-quick
 LONG := race explore mutate soak field node terraform
 
-.PHONY: help build run test test-ci test-all bench check lint generate einmal race-quick $(SHORT) $(LONG)
+.PHONY: help build run test test-ci test-all bench bench-large gremlins check lint generate einmal race-quick $(SHORT) $(LONG)
 
 help: ## list the targets
 	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)] [NODE=$(NODE)]"
@@ -61,6 +63,12 @@ $(LONG):
 bench: build ## measure what an object costs, beside controller-runtime and a bare client; 2,000 objects, minutes; results in bin/bench
 	@go run ./bench
 
+bench-large: build ## ROW=rest|restart|one|steady|growth [OBJECTS=10000]: the same with many objects; docs/performance.md says how long each takes
+	@go run ./bench -row $(or $(ROW),rest) -objects $(or $(OBJECTS),10000)
+
+gremlins: $(GREMLINS) ## change internal/core/journal in many ways and check that its tests notice; five minutes
+	@tools/gremlins.sh $(GREMLINS)
+
 check: ## check format, module files, go vet, generated files and documentation
 	@tools/check.sh
 
@@ -85,3 +93,7 @@ $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION); takes about two minutes, only the first time"
 	@GOBIN=$(CURDIR)/bin GOWORK=off go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv bin/golangci-lint $@
+
+$(GREMLINS):
+	@GOBIN=$(CURDIR)/bin GOWORK=off go install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+	@mv bin/gremlins $@

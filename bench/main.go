@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/einmal-operators/einmal/bench/gadget"
 	"github.com/einmal-operators/einmal/bench/internal/cluster"
 	"github.com/einmal-operators/einmal/bench/internal/report"
 )
@@ -33,10 +34,10 @@ type subject struct {
 func subjects() []subject {
 	einmal := []string{"run", "-leader-elect=false", "-health-probe-bind-address", "0", "-metrics-bind-address", "0"}
 	return []subject{
-		{name: "bare", kind: cluster.Plain()},
-		{name: reference, kind: cluster.Plain()},
-		{name: "einmal", kind: cluster.Recorded(), args: einmal},
-		{name: "einmal-annotation", kind: cluster.Plain(), args: einmal},
+		{name: "bare", kind: cluster.Kind{Name: gadget.Bare}},
+		{name: reference, kind: cluster.Kind{Name: gadget.Runtime}},
+		{name: "einmal", kind: cluster.Kind{Name: gadget.Recorded, Recorded: true}, args: einmal},
+		{name: "einmal-annotation", kind: cluster.Kind{Name: gadget.Annotated}, args: einmal},
 	}
 }
 
@@ -52,7 +53,7 @@ func main() {
 	flag.StringVar(&o.output, "output", "bin/bench", "`folder` for report.json, report.svg, the programs, their logs and the data of the control plane")
 	flag.StringVar(&o.only, "subjects", strings.Join(names(subjects()), ","), "`names` of what is measured, separated by commas")
 	flag.IntVar(&o.objects, "objects", 2000, "`number` of objects")
-	flag.IntVar(&o.rounds, "rounds", 3, "`number` of times that each subject is measured; in each round, another one is first")
+	flag.IntVar(&o.rounds, "rounds", 3, "`number` of times that all subjects are started and measured")
 	flag.StringVar(&o.row, "row", "", "`question` about many objects that is measured instead, once: rest, restart, one, steady or growth")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -82,8 +83,8 @@ func (o options) chosen() ([]subject, error) {
 		}
 		all = append(all, subjects()[at])
 	}
-	if o.objects < 1 || o.rounds < 1 {
-		return nil, errors.New("flags -objects and -rounds must be at least 1")
+	if o.objects < batches || o.rounds < 1 {
+		return nil, fmt.Errorf("flag -objects must be at least %d, and -rounds at least 1", batches)
 	}
 	return all, nil
 }
@@ -109,24 +110,24 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 func (o options) runRounds(ctx context.Context, measured []subject, out, progress io.Writer) error {
 	found := report.Report{Machine: machine(ctx), Objects: o.objects}
 	_, _ = fmt.Fprintln(progress, "starting the control plane")
-	control, err := cluster.Start(ctx, o.devcluster, filepath.Join(o.output, "devcluster"))
+	var kinds []cluster.Kind
+	for _, one := range measured {
+		kinds = append(kinds, one.kind)
+		found.Subjects = append(found.Subjects, report.Subject{Name: one.name})
+	}
+	control, err := cluster.Start(ctx, o.devcluster, filepath.Join(o.output, "devcluster"), kinds...)
 	if err != nil {
 		return err
 	}
 	defer control.Stop()
-	for _, one := range measured {
-		found.Subjects = append(found.Subjects, report.Subject{Name: one.name})
-	}
-	for round := range o.rounds {
-		for turn := range measured {
-			which := (turn + round) % len(measured)
-			b := bench{control: control, options: o, subject: measured[which], progress: progress}
-			_, _ = fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, o.rounds, b.subject.name)
-			result, err := b.round(ctx)
-			if err != nil {
-				return fmt.Errorf("subject %s: %w (its log: %s)", b.subject.name, err, b.log())
-			}
-			found.Subjects[which].Rounds = append(found.Subjects[which].Rounds, result)
+	for number := range o.rounds {
+		_, _ = fmt.Fprintf(progress, "round %d of %d\n", number+1, o.rounds)
+		made, err := o.round(ctx, control, measured, number, progress)
+		if err != nil {
+			return err
+		}
+		for which := range made {
+			found.Subjects[which].Rounds = append(found.Subjects[which].Rounds, made[which])
 		}
 	}
 	return o.write(found, out)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/einmal-operators/einmal/bench/internal/cluster"
 	"github.com/einmal-operators/einmal/bench/internal/load"
-	"github.com/einmal-operators/einmal/bench/internal/process"
 	"github.com/einmal-operators/einmal/bench/internal/report"
 )
 
@@ -38,7 +37,7 @@ func rows() []row {
 	return []row{
 		{"rest", "what do objects cost while nothing happens?", (*scene).rest},
 		{"restart", "how long does a new process take until it rests?", (*scene).restart},
-		{"one", "what does one update cost among many objects?", (*scene).one},
+		{"one", "what does one update cost among many objects?", (*scene).update},
 		{"steady", fmt.Sprintf("how long does a change take at %d changes a second?", rate), (*scene).steady},
 		{"growth", fmt.Sprintf("does an object cost more among many than among %d?", few), (*scene).growth},
 	}
@@ -46,14 +45,14 @@ func rows() []row {
 
 // scene is one subject with many objects.
 type scene struct {
-	bench   bench
-	objects *load.Load
-	running *process.Process
-	figures []report.Figure
+	one      *contestant
+	objects  int
+	progress io.Writer
+	figures  []report.Figure
 }
 
 func (s *scene) add(name string, value float64) {
-	_, _ = fmt.Fprintf(s.bench.progress, "  %s: %.4g\n", name, value)
+	_, _ = fmt.Fprintf(s.progress, "  %s: %.4g\n", name, value)
 	s.figures = append(s.figures, report.Figure{Name: name, Value: value})
 }
 
@@ -73,9 +72,9 @@ func (o options) runRow(ctx context.Context, measured []subject, out, progress i
 	found := report.Table{Title: fmt.Sprintf("%s, %d objects", o.row, o.objects), Machine: machine(ctx)}
 	for _, one := range measured {
 		_, _ = fmt.Fprintf(progress, "%s, %d objects: %s\n", o.row, o.objects, one.name)
-		s := &scene{bench: bench{options: o, subject: one, progress: progress}}
-		if err := s.run(ctx, rows()[at]); err != nil {
-			return fmt.Errorf("subject %s: %w (its log: %s)", one.name, err, s.bench.log())
+		s := &scene{objects: o.objects, progress: progress}
+		if err := o.askOne(ctx, one, s, rows()[at]); err != nil {
+			return err
 		}
 		found.Columns = append(found.Columns, report.Column{Subject: one.name, Figures: s.figures})
 	}
@@ -85,43 +84,52 @@ func (o options) runRow(ctx context.Context, measured []subject, out, progress i
 	return found.Print(out, reference)
 }
 
-// run runs the subject with a control plane of its own.
-func (s *scene) run(ctx context.Context, asked row) (err error) {
-	if s.bench.control, err = cluster.Start(ctx, s.bench.options.devcluster, filepath.Join(s.bench.options.output, "devcluster")); err != nil {
-		return err
-	}
-	defer s.bench.control.Stop()
-	if err := s.start(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.running.Stop()) }()
+// askOne starts a control plane and the subject, and measures a row.
+func (o options) askOne(ctx context.Context, one subject, s *scene, asked row) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if s.objects, err = load.New(ctx, s.bench.control, s.bench.subject.kind); err != nil {
+	control, err := cluster.Start(ctx, o.devcluster, filepath.Join(o.output, "devcluster"), one.kind)
+	if err != nil {
 		return err
 	}
-	for _, do := range []operation{s.objects.Create, s.objects.Delete} {
-		if _, err := do(ctx, load.Objects{Count: 1}); err != nil {
-			return err
-		}
+	defer control.Stop()
+	s.one, err = o.start(ctx, control, one)
+	if s.one != nil {
+		defer func() { err = errors.Join(err, s.one.process.Stop()) }()
+	}
+	if err != nil {
+		return err
 	}
 	return asked.measure(s, ctx)
 }
 
-func (s *scene) start() (err error) {
-	s.running, err = process.Start(s.bench.options.program(s.bench.subject), s.bench.log(), append(s.bench.subject.args, "-kubeconfig", s.bench.control.Kubeconfig)...)
-	return err
+// do makes a load, and returns what each of its objects has cost.
+func (s *scene) do(ctx context.Context, do operation, of load.Objects) (report.Operation, error) {
+	made, err := s.one.measure(ctx, do, of)
+	if err != nil {
+		return report.Operation{}, err
+	}
+	return made.each(), nil
 }
 
 // populate creates all objects.
 func (s *scene) populate(ctx context.Context) (report.Operation, error) {
-	return s.bench.measure(ctx, s.running, s.objects.Create, load.Objects{Count: s.bench.options.objects})
+	return s.do(ctx, (*load.Load).Create, load.Objects{Count: s.objects})
 }
 
 // memory adds the anonymous memory of the subject.
 func (s *scene) memory(name string) error {
-	now, err := s.running.Memory()
+	now, err := s.one.process.Memory()
 	s.add(name, float64(now.Anonymous)/1e6)
+	return err
+}
+
+// updated adds what an update has cost.
+func (s *scene) updated(ctx context.Context, do operation, of load.Objects) error {
+	used, err := s.do(ctx, do, of)
+	s.add("update, µs of CPU", used.CPU)
+	s.add("update, median ms", used.Median)
+	s.add("update, p99 ms", used.Slowest99)
 	return err
 }
 
@@ -135,11 +143,11 @@ func (s *scene) rest(ctx context.Context) error {
 	if err := s.memory("anonymous memory, MB"); err != nil {
 		return err
 	}
-	nothing := func(ctx context.Context, _ load.Objects) (load.Result, error) {
+	nothing := func(_ *load.Load, ctx context.Context, _ load.Objects) (load.Result, error) {
 		load.Pause(ctx, idle)
 		return load.Result{Latencies: []time.Duration{0}}, ctx.Err()
 	}
-	used, err := s.bench.measure(ctx, s.running, nothing, load.Objects{Count: 1})
+	used, err := s.do(ctx, nothing, load.Objects{Count: 1})
 	s.add("at rest, % of a core", used.CPU/1e4/idle.Seconds())
 	s.add("at rest, requests", used.Requests)
 	return err
@@ -149,46 +157,47 @@ func (s *scene) restart(ctx context.Context) error {
 	if _, err := s.populate(ctx); err != nil {
 		return err
 	}
-	requests, err := s.bench.control.Requests(ctx, s.bench.subject.kind.Resource)
+	resource := s.one.subject.kind.Resource()
+	before, err := s.one.control.Requests(ctx, resource)
 	if err != nil {
 		return err
 	}
-	if err := s.running.Stop(); err != nil {
+	if err := s.one.process.Stop(); err != nil {
 		return err
 	}
 	begun := time.Now()
-	if err := s.start(); err != nil {
+	if err := s.one.run(); err != nil {
 		return err
 	}
-	if err := s.running.Rest(ctx); err != nil {
+	if err := s.one.process.Rest(ctx); err != nil {
 		return err
 	}
 	s.add("until it rests, s", time.Since(begun).Seconds())
-	used, err := s.running.Use(ctx)
+	used, err := s.one.process.Use(ctx)
 	if err != nil {
 		return err
 	}
-	after, err := s.bench.control.Requests(ctx, s.bench.subject.kind.Resource)
+	after, err := s.one.control.Requests(ctx, resource)
 	if err != nil {
 		return err
 	}
 	s.add("CPU, s", used.CPU.Seconds())
-	s.add("requests for single objects", float64(after-requests))
+	s.add("requests for single objects", float64(after-before))
 	if err := s.memory("anonymous memory, MB"); err != nil {
 		return err
 	}
-	updated, err := s.objects.Update(ctx, load.Objects{Count: 1}) // It rests because it is ready, and not because it waits for something.
+	updated, err := s.one.objects.Update(ctx, load.Objects{Count: 1}) // It rests because it is ready, and not because it waits for something.
 	s.add("first update, ms", updated.Drain.Seconds()*1e3)
 	return err
 }
 
-func (s *scene) one(ctx context.Context) error {
+func (s *scene) update(ctx context.Context) error {
 	if _, err := s.populate(ctx); err != nil {
 		return err
 	}
-	one := func(ctx context.Context, of load.Objects) (all load.Result, err error) {
+	one := func(l *load.Load, ctx context.Context, of load.Objects) (all load.Result, err error) {
 		for i := range of.Count {
-			updated, err := s.objects.Update(ctx, load.Objects{First: i, Count: 1})
+			updated, err := l.Update(ctx, load.Objects{First: i, Count: 1})
 			if err != nil {
 				return all, err
 			}
@@ -197,29 +206,20 @@ func (s *scene) one(ctx context.Context) error {
 		}
 		return all, nil
 	}
-	used, err := s.bench.measure(ctx, s.running, one, load.Objects{Count: alone})
-	s.add("update, µs of CPU", used.CPU)
-	s.add("update, median ms", used.Median)
-	s.add("update, p99 ms", used.Slowest99)
-	return err
+	return s.updated(ctx, one, load.Objects{Count: min(alone, s.objects)})
 }
 
 func (s *scene) steady(ctx context.Context) error {
 	if _, err := s.populate(ctx); err != nil {
 		return err
 	}
-	count := min(s.bench.options.objects, int(rate*steady.Seconds()))
-	used, err := s.bench.measure(ctx, s.running, s.objects.Update, load.Objects{Count: count, Every: time.Second / rate})
-	s.add("update, µs of CPU", used.CPU)
-	s.add("update, median ms", used.Median)
-	s.add("update, p99 ms", used.Slowest99)
-	return err
+	return s.updated(ctx, (*load.Load).Update, load.Objects{Count: min(s.objects, int(rate*steady.Seconds())), Every: time.Second / rate})
 }
 
 func (s *scene) growth(ctx context.Context) error {
-	for _, of := range []load.Objects{{Count: few}, {First: few, Count: s.bench.options.objects - few}} {
+	for _, of := range []load.Objects{{Count: few}, {First: few, Count: s.objects - few}} {
 		among := fmt.Sprintf("among %d: ", of.First+of.Count)
-		created, err := s.bench.measure(ctx, s.running, s.objects.Create, of)
+		created, err := s.do(ctx, (*load.Load).Create, of)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (s *scene) growth(ctx context.Context) error {
 		if err := s.memory(among + "anonymous memory, MB"); err != nil {
 			return err
 		}
-		updated, err := s.bench.measure(ctx, s.running, s.objects.Update, load.Objects{Count: few})
+		updated, err := s.do(ctx, (*load.Load).Update, load.Objects{Count: few})
 		if err != nil {
 			return err
 		}

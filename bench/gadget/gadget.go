@@ -1,21 +1,32 @@
-// Package gadget has the kind that all subjects handle: each writes the size of the spec into the status, and keeps a finalizer until the object is deleted.
+// Package gadget has the kinds that the subjects handle, one for each, so that all of them can run at once: a subject writes the size of the spec into the status, and keeps a finalizer until the object is deleted.
 package gadget
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The names of the kind, the finalizer of the subjects that keep it themselves, and the phase of an object that was seen to.
+// The group of the kinds, the finalizer of the subjects that keep it themselves, and the phase of an object that was seen to.
 const (
 	Group     = "bench.example.com"
 	Version   = "v1"
-	Kind      = "Gadget"
-	Resource  = "gadgets"
 	Finalizer = Group + "/finalizer"
 	Ready     = "Ready"
 )
+
+// The kinds of the subjects.
+const (
+	Bare      = "BareGadget"
+	Runtime   = "RuntimeGadget"
+	Recorded  = "RecordedGadget"
+	Annotated = "AnnotatedGadget"
+)
+
+// Resource returns the name of a kind in the paths of the API.
+func Resource(kind string) string { return strings.ToLower(kind) + "s" }
 
 // Workers is how many objects a subject handles at the same time.
 const Workers = 16
@@ -72,10 +83,10 @@ func (l *List) DeepCopyObject() runtime.Object {
 // GroupVersion is that of the kind.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
-// AddToScheme adds the kind to a scheme.
-func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypeWithName(GroupVersion().WithKind(Kind), &Gadget{})
-	scheme.AddKnownTypeWithName(GroupVersion().WithKind(Kind+"List"), &List{})
+// AddToScheme adds a kind to a scheme.
+func AddToScheme(scheme *runtime.Scheme, kind string) error {
+	scheme.AddKnownTypeWithName(GroupVersion().WithKind(kind), &Gadget{})
+	scheme.AddKnownTypeWithName(GroupVersion().WithKind(kind+"List"), &List{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -38,13 +38,13 @@ type Cluster struct {
 	hold  *os.File
 }
 
-// Start starts the program devcluster with its data in a folder, and waits until the kinds of the subjects are served. Stop must be called.
-func Start(ctx context.Context, program, folder string) (*Cluster, error) {
+// Start starts the program devcluster with its data in a folder, and waits until the kinds are served. Stop must be called.
+func Start(ctx context.Context, program, folder string, kinds ...Kind) (*Cluster, error) {
 	c := &Cluster{ended: make(chan struct{})}
 	if err := c.up(ctx, program, folder); err != nil {
 		return nil, err
 	}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepare(ctx, kinds); err != nil {
 		c.Stop()
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c *Cluster) up(ctx context.Context, program, folder string) error {
 }
 
 // prepare defines the kinds.
-func (c *Cluster) prepare(ctx context.Context) error {
+func (c *Cluster) prepare(ctx context.Context, kinds []Kind) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		return err
@@ -109,13 +109,13 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	if c.API, err = rest.RESTClientFor(config); err != nil {
 		return err
 	}
-	for _, kind := range []Kind{Plain(), Recorded()} {
+	for _, kind := range kinds {
 		body, err := json.Marshal(definition(kind))
 		if err != nil {
 			return err
 		}
 		if err := c.API.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Body(body).Do(ctx).Error(); err != nil {
-			return fmt.Errorf("define %s: %w", kind.Resource, err)
+			return fmt.Errorf("define %s: %w", kind.Resource(), err)
 		}
 		if err := c.await(ctx, kind); err != nil {
 			return err
@@ -135,30 +135,25 @@ func (c *Cluster) await(ctx context.Context, kind Kind) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%s is not served", kind.Resource), context.Cause(ctx))
+			return errors.Join(fmt.Errorf("%s is not served", kind.Resource()), context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}
 }
 
-// Kind is a kind that subjects handle.
+// Kind is a kind that a subject handles.
 type Kind struct {
-	Name, Resource string
+	Name string
 	// Recorded: the status has a field for the records of Einmal.
 	Recorded bool
 }
 
-// Plain returns the kind whose status has no field for records.
-func Plain() Kind { return Kind{Name: gadget.Kind, Resource: gadget.Resource} }
-
-// Recorded returns the kind whose status has a field for records.
-func Recorded() Kind {
-	return Kind{Name: "Recorded" + gadget.Kind, Resource: "recorded" + gadget.Resource, Recorded: true}
-}
+// Resource returns the name of the kind in the paths of the API.
+func (k Kind) Resource() string { return gadget.Resource(k.Name) }
 
 // Path returns the path of the kind's objects in a namespace.
 func (k Kind) Path(namespace string) string {
-	return "/apis/" + gadget.Group + "/" + gadget.Version + "/namespaces/" + namespace + "/" + k.Resource
+	return "/apis/" + gadget.Group + "/" + gadget.Version + "/namespaces/" + namespace + "/" + k.Resource()
 }
 
 // definition returns the CustomResourceDefinition of a kind.
@@ -171,10 +166,10 @@ func definition(kind Kind) map[string]any {
 	}
 	return fields{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": fields{"name": kind.Resource + "." + gadget.Group},
+		"metadata": fields{"name": kind.Resource() + "." + gadget.Group},
 		"spec": fields{
 			"group": gadget.Group, "scope": "Namespaced",
-			"names": fields{"kind": kind.Name, "plural": kind.Resource},
+			"names": fields{"kind": kind.Name, "plural": kind.Resource()},
 			"versions": []fields{{
 				"name": gadget.Version, "served": true, "storage": true, "subresources": fields{"status": fields{}},
 				"schema": fields{"openAPIV3Schema": fields{"type": "object", "properties": fields{

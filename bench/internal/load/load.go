@@ -60,7 +60,7 @@ func New(ctx context.Context, of *cluster.Cluster, kind cluster.Kind) (*Load, er
 	l := &Load{of: of, kind: kind, namespace: "default", failed: make(chan error, 1), pending: map[string]*pending{}}
 	listed, err := of.API.Get().AbsPath(kind.Path(l.namespace)).Param("limit", "1").DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		return nil, fmt.Errorf("list %s: %w", kind.Resource(), err)
 	}
 	var list struct {
 		Metadata struct {
@@ -68,7 +68,7 @@ func New(ctx context.Context, of *cluster.Cluster, kind cluster.Kind) (*Load, er
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(listed, &list); err != nil {
-		return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		return nil, fmt.Errorf("list %s: %w", kind.Resource(), err)
 	}
 	go func() { l.failed <- l.follow(ctx, list.Metadata.Version) }()
 	return l, nil
@@ -79,12 +79,12 @@ func (l *Load) follow(ctx context.Context, version string) error {
 	for {
 		stream, err := l.of.API.Get().AbsPath(l.kind.Path(l.namespace)).Param("watch", "1").Param("resourceVersion", version).Stream(ctx)
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", l.kind.Resource, err)
+			return fmt.Errorf("watch %s: %w", l.kind.Resource(), err)
 		}
 		version, err = l.read(stream, version)
 		_ = stream.Close()
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", l.kind.Resource, err)
+			return fmt.Errorf("watch %s: %w", l.kind.Resource(), err)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (l *Load) each(ctx context.Context, of Objects, done func(event) bool, send
 	}
 	for i := range of.Count {
 		Pause(ctx, time.Until(begun.Add(time.Duration(i)*of.Every)))
-		names <- fmt.Sprintf("%s-%05d", gadget.Resource, of.First+i)
+		names <- fmt.Sprintf("%s-%05d", l.kind.Resource(), of.First+i)
 	}
 	close(names)
 	sending.Wait()

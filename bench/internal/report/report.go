@@ -147,13 +147,17 @@ func (r Report) row(table io.Writer, subject Subject, of func(Round) Operation, 
 		subject.of(func(r Round) float64 { return of(r).Slowest99 }).Median)
 }
 
-// ratio is that of a figure to the one of the reference, "" without one.
+// ratio is the median of the ratios to the reference in each round, "" without one. What changes from round to round changes both.
 func (r Report) ratio(subject Subject, figure func(Round) float64, name string) string {
 	reference, err := r.reference(name)
-	if err != nil {
+	if err != nil || len(reference.Rounds) != len(subject.Rounds) {
 		return ""
 	}
-	return fmt.Sprintf("%.2f", subject.of(figure).Median/reference.of(figure).Median)
+	var ratios []float64
+	for i, round := range subject.Rounds {
+		ratios = append(ratios, figure(round)/figure(reference.Rounds[i]))
+	}
+	return fmt.Sprintf("%.2f", Summarize(ratios).Median)
 }
 
 // WriteJSON writes the whole report.

@@ -60,7 +60,7 @@ func run(ctx context.Context, kubeconfig string, log *slog.Logger) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := gadget.AddToScheme(scheme); err != nil {
+	if err := gadget.AddToScheme(scheme, gadget.Bare); err != nil {
 		return err
 	}
 	group := gadget.GroupVersion()
@@ -71,7 +71,7 @@ func run(ctx context.Context, kubeconfig string, log *slog.Logger) error {
 		return err
 	}
 	informer := cache.NewSharedIndexInformer(
-		cache.NewListWatchFromClient(server, gadget.Resource, metav1.NamespaceAll, fields.Everything()), &gadget.Gadget{}, 0, cache.Indexers{})
+		cache.NewListWatchFromClient(server, gadget.Resource(gadget.Bare), metav1.NamespaceAll, fields.Everything()), &gadget.Gadget{}, 0, cache.Indexers{})
 	if err := informer.SetTransform(stripped); err != nil {
 		return err
 	}
@@ -185,6 +185,6 @@ func (c controller) patch(ctx context.Context, one *gadget.Gadget, subresource s
 	if err != nil {
 		return err
 	}
-	return c.server.Patch(types.MergePatchType).Namespace(one.Namespace).Resource(gadget.Resource).Name(one.Name).SubResource(subresource).
+	return c.server.Patch(types.MergePatchType).Namespace(one.Namespace).Resource(gadget.Resource(gadget.Bare)).Name(one.Name).SubResource(subresource).
 		Body(body).Do(ctx).Error()
 }

@@ -43,7 +43,7 @@ func run(ctx context.Context, profiles string) error {
 	}
 	config.QPS = -1 // The API server decides.
 	scheme := runtime.NewScheme()
-	if err := gadget.AddToScheme(scheme); err != nil {
+	if err := gadget.AddToScheme(scheme, gadget.Runtime); err != nil {
 		return err
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{

@@ -11,8 +11,8 @@ import (
 type plain = einmal.Resource[gadget.Spec, gadget.Status]
 
 func main() {
-	op := einmal.New("einmal." + gadget.Group)
-	gadgets := einmal.For[plain](op, einmal.GVK(gadget.Group, gadget.Version, gadget.Kind))
+	op := einmal.New("annotated." + gadget.Group)
+	gadgets := einmal.For[plain](op, einmal.GVK(gadget.Group, gadget.Version, gadget.Annotated))
 	gadgets.OnCreate("report", report)
 	gadgets.OnUpdate("report-again", report, einmal.Fields("spec.size"))
 	gadgets.OnDelete("release", func(context.Context, *einmal.Change[plain]) error { return nil })

@@ -17,7 +17,7 @@ type recorded = einmal.Resource[gadget.Spec, status]
 
 func main() {
 	op := einmal.New("einmal." + gadget.Group)
-	gadgets := einmal.For[recorded](op, einmal.GVK(gadget.Group, gadget.Version, "Recorded"+gadget.Kind))
+	gadgets := einmal.For[recorded](op, einmal.GVK(gadget.Group, gadget.Version, gadget.Recorded))
 	gadgets.OnCreate("report", report)
 	gadgets.OnUpdate("report-again", report, einmal.Fields("spec.size"))
 	gadgets.OnDelete("release", func(context.Context, *einmal.Change[recorded]) error { return nil })
